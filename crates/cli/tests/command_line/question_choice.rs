@@ -90,6 +90,9 @@ fn no_run_asks_a_server_for_the_labels_of_another_unless_told_to() {
     let (first, second) = (ask(""), ask(""));
     assert!(first.iter().all(|name| !second.contains(name)));
     assert_eq!(ask("--label-seed 7"), ask("--label-seed 7"));
+    // The built-in responder knows no names from before; its runs can be repeated.
+    let record = measured("--queries 10 --random-labels a");
+    assert_eq!(record.scenario.questions.choice.labels.unwrap().seed, 1);
 }
 
 #[test]

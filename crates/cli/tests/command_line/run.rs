@@ -8,7 +8,7 @@ use crate::process::{measured, throng};
 const TRANSPORTS: [&str; 3] = ["udp", "tcp", "dot"];
 
 #[test]
-fn a_self_test_says_that_it_is_one() {
+fn self_test_names_the_built_in_responder_as_its_target() {
     for transport in TRANSPORTS {
         let text = throng(&format!("run --transport {transport} --queries 2000")).succeeded();
         let start = format!(": self-test, {transport} to the built-in responder (127.0.0.1:");

@@ -84,7 +84,7 @@ fn a_log_becomes_a_summary_and_a_profile_without_names_and_addresses() {
 }
 
 #[test]
-fn what_cannot_be_fitted_is_an_error_with_its_cure() {
+fn files_that_cannot_be_fitted_are_refused_with_their_cure() {
     let folder = Folder::new("fit-refused");
     let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     capture.extend([0, 0, 4, 0, 147, 0, 0, 0]);

@@ -62,7 +62,7 @@ fn warm_up_is_kept_out_of_the_figures() {
 }
 
 #[test]
-fn quick_acknowledgements_are_refused_where_no_stream_of_the_kernel_is() {
+fn tcp_quickack_is_refused_without_tcp_of_the_kernel() {
     for flags in [
         "--transport udp",
         "--transport udp --driver xdp --interface lo",

@@ -1,11 +1,11 @@
-//! `--hosts` that say nothing, or contradict other flags.
+//! `--hosts` that names no hosts, or contradicts other flags.
 
 use testing::folder::Folder;
 
 use crate::call::throng;
 
 #[test]
-fn hosts_that_cannot_divide_a_run_are_refused() {
+fn hosts_without_a_list_or_a_server_or_with_processes_are_refused() {
     let folder = Folder::new("hosts-refused");
     let names = folder.write("names.txt", "a.example A\n");
     let (hosts, none) = (

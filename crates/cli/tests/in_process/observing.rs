@@ -1,9 +1,9 @@
-//! `--observe` that cannot be.
+//! Values of `--observe` that are refused.
 
 use crate::call::throng;
 
 #[test]
-fn what_cannot_be_observed_is_refused_before_the_run() {
+fn sources_of_metrics_that_cannot_be_read_are_refused_before_the_run() {
     for (observe, error, cure) in [
         ("nobody=1", "there is no profile `nobody`", "profiles are"),
         ("bind", "needs to know where", "bind=http://"),

@@ -3,7 +3,7 @@
 use crate::call::throng;
 
 #[test]
-fn what_cannot_be_divided_is_refused() {
+fn runs_that_cannot_be_divided_among_processes_are_refused() {
     for (flags, error, hint) in [
         (
             "--processes 20 --clients 5",

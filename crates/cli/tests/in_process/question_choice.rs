@@ -6,7 +6,7 @@ use testing::folder::Folder;
 use crate::call::{simulated, throng};
 
 #[test]
-fn random_labels_of_a_server_that_knows_none_are_those_of_the_seed() {
+fn random_labels_are_seeded_by_the_label_seed_or_the_seed_of_the_run() {
     let seed = |flags: &str| {
         let record = simulated(&format!("--queries 10 --random-labels a {flags}"));
         let labels = record.scenario.questions.choice.labels.unwrap();

@@ -122,7 +122,7 @@ fn filters_speed_and_loops_do_what_they_say() {
 }
 
 #[test]
-fn any_transport_carries_a_replay_and_clients_close_what_they_do_not_need() {
+fn any_transport_carries_a_replay_and_clients_close_idle_connections() {
     let folder = Folder::new("replay-transports");
     for transport in ["tcp", "dot", "doh2", "doh3", "doq"] {
         let flags = format!("--transport {transport} --connection-idle-timeout 100ms");
@@ -195,7 +195,7 @@ const REFUSED: [(&str, &str, &str); 14] = [
 ];
 
 #[test]
-fn what_cannot_be_replayed_is_an_error_with_its_cure() {
+fn replays_that_cannot_be_are_refused_with_their_cure() {
     let folder = Folder::new("replay-refused");
     let file = folder.write("query.log", log());
     let still = folder.write(

@@ -104,7 +104,7 @@ fn groups_of_a_scenario_are_told_apart_and_add_up() {
 }
 
 #[test]
-fn rounds_of_a_list_are_divided_among_those_who_ask_it() {
+fn rounds_of_a_names_file_are_divided_among_its_groups() {
     let folder = Folder::new("rounds");
     let names: String = (0..10).map(|name| format!("n{name}.example A\n")).collect();
     let names = folder.write("names.txt", &names);

@@ -3,7 +3,7 @@
 use crate::call::throng;
 
 #[test]
-fn condition_on_what_was_not_measured_is_not_met() {
+fn condition_on_an_unmeasured_part_of_the_latency_fails() {
     let run = "run --driver sim --quiet --rate 200 --duration 300ms --delay 5ms";
     let unstamped = throng(&format!("{run} --require wire.p99<1m"));
     let why = "wire.p99 was not measured: it takes a run over UDP with --timestamps";
