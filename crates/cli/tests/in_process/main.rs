@@ -8,7 +8,7 @@
 
 mod bad_input;
 mod call;
-#[path = "../../../measure/tests/conforms/mod.rs"]
+mod capacity;
 mod conforms;
 mod ends;
 mod fit;
@@ -21,7 +21,9 @@ mod profile;
 mod query_logs;
 mod question_choice;
 mod questions;
+mod ramp;
 mod replay;
+mod reports;
 mod run;
 mod scenarios;
 mod simulation;
@@ -30,3 +32,4 @@ mod timestamps;
 mod tls;
 mod tls_refused;
 mod zones;
+#[path = "../../../measure/tests/conforms/mod.rs"]

@@ -4,7 +4,7 @@ use std::fs;
 
 use testing::folder::Folder;
 
-use crate::process::throng;
+use crate::call::throng;
 
 /// A folder with a sweep over two transports and two numbers of clients, in virtual time.
 fn swept(folder: &Folder) -> String {
