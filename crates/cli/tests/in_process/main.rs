@@ -9,6 +9,8 @@
 mod bad_input;
 mod call;
 mod capacity;
+mod compare;
+mod compare_transports;
 mod conforms;
 mod ends;
 mod fit;
