@@ -17,6 +17,8 @@ mod fit;
 mod flags;
 mod hosts;
 mod lifecycle;
+mod manual;
+mod names;
 mod observing;
 mod processes;
 mod profile;
@@ -24,6 +26,7 @@ mod query_logs;
 mod question_choice;
 mod questions;
 mod ramp;
+mod records;
 mod replay;
 mod reports;
 mod run;
@@ -34,4 +37,5 @@ mod timestamps;
 mod tls;
 mod tls_refused;
 mod zones;
+#[path = "../../../measure/tests/conforms/mod.rs"]
 #[path = "../../../measure/tests/conforms/mod.rs"]
