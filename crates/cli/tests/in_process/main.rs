@@ -31,6 +31,7 @@ mod replay;
 mod reports;
 mod run;
 mod scenarios;
+mod scripts;
 mod simulation;
 mod streams;
 mod timestamps;
