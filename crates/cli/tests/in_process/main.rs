@@ -12,6 +12,7 @@ mod capacity;
 mod compare;
 mod compare_transports;
 mod conforms;
+mod doctor;
 mod ends;
 mod fit;
 mod flags;
