@@ -1,4 +1,4 @@
-//! `throng experiment` and `throng history`: a matrix in simulation, resumed, asked, refused.
+//! `throng experiment`: a matrix in simulation, resumed, with hooks, and its folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -181,94 +181,6 @@ fn hook_that_does_not_end_is_ended() {
 }
 
 #[test]
-fn order_is_random_within_each_repetition_and_the_same_for_the_same_seed() {
-    let folder = Folder::new("experiment-order");
-    let text = MATRIX.replace("clients = [1, 5]", "clients = [1, 2, 3, 4, 5, 6, 7, 8]");
-    let plan = |text: &str| {
-        let file = folder.write("plan.toml", text);
-        throng(&format!("experiment plan {file}")).succeeded()
-    };
-    let first = plan(&text);
-    assert_eq!(first, plan(&text));
-    assert_ne!(
-        first,
-        plan(&text.replace("repetitions", "seed = 2\nrepetitions"))
-    );
-    let runs: Vec<&str> = first
-        .lines()
-        .filter(|line| line.contains("repetition "))
-        .collect();
-    assert_eq!(runs.len(), 32);
-    let (one, two) = runs.split_at(16);
-    assert!(
-        one.iter().all(|line| line.ends_with("repetition 1")),
-        "{first}"
-    );
-    assert!(
-        two.iter().all(|line| line.ends_with("repetition 2")),
-        "{first}"
-    );
-    let listed = plan(&text.replace("repetitions", "order = \"listed\"\nrepetitions"));
-    assert_ne!(first, listed);
-}
-
-#[test]
-fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
-    let folder = Folder::new("experiment-wrong");
-    for (text, what, hint) in [
-        ("matrx = {}", "unknown key `matrx`", "do you mean `matrix`?"),
-        ("repetitions = 0", "`repetitions` is 0", "1 or more"),
-        ("order = \"sorted\"", "no order: `sorted`", "random"),
-        (
-            "[run]\nclient = 5",
-            "unknown key `client`",
-            "do you mean `clients`?",
-        ),
-        (
-            "[matrix]\nclients = 5",
-            "`clients` is a number",
-            "write a list",
-        ),
-        (
-            "[matrix]\nclients = [5, 5]",
-            "`5` occurs twice",
-            "each value once",
-        ),
-        (
-            "[run]\nrecord = \"x\"",
-            "`record` is set by the experiment",
-            "leave it out",
-        ),
-        ("[run]\nbefore = \"x\"", "`before` is a hook", "[hooks]"),
-        (
-            "[[servers]]\nserver = \"x\"",
-            "this server has no label",
-            "label =",
-        ),
-        ("[matrix]\ntransport = [\"upd\"]", "transport upd: ", "udp"),
-        (
-            "[run]\ninterval = \"1us\"\n[matrix]\nrate = [1]",
-            "it is less than 1ms",
-            "give 1ms",
-        ),
-        (
-            "[run]\nserver = \"192.0.2.1\"\ndelay = \"1ms\"",
-            "all runs: --delay has no effect on 192.0.2.1",
-            "leave out --delay",
-        ),
-        ("name = [", "experiment.toml, line 1", "toml.io"),
-    ] {
-        let file = folder.write("experiment.toml", text);
-        let out = folder.path("none");
-        let ended = throng(&format!("experiment run {file} --output {out}"));
-        assert_eq!(ended.code, Some(2), "{text}: {}", ended.stderr);
-        assert!(ended.stderr.contains(what), "{what} in {}", ended.stderr);
-        assert!(ended.stderr.contains(hint), "{hint} in {}", ended.stderr);
-        assert!(fs::metadata(&out).is_err(), "{text} made a folder");
-    }
-}
-
-#[test]
 fn runs_with_labels_that_look_alike_keep_their_own_records() {
     let folder = Folder::new("experiment-alike");
     let labels = ["a/b", "a_b", "a b", "a,b=c", "\u{e9}"];
@@ -313,57 +225,4 @@ fn folder_of_one_experiment_takes_no_other() {
         "{}",
         other.stderr
     );
-}
-
-#[test]
-fn history_without_records_or_with_other_files_says_so() {
-    let folder = Folder::new("history-empty");
-    let empty = throng(&format!("history list --in {}", folder.path("")));
-    assert_eq!(empty.code, Some(2));
-    assert!(
-        empty.stderr.contains("no run records in"),
-        "{}",
-        empty.stderr
-    );
-    folder.write("no.json", "{}");
-    let record = folder.path("one.json");
-    let flags = "--driver sim --duration 50ms --rate 100 --quiet --record";
-    throng(&format!("run {flags} {record}")).succeeded();
-    let list = throng(&format!("history list --in {}", folder.path("")));
-    assert!(
-        list.stderr.contains("no.json is not a run record"),
-        "{}",
-        list.stderr
-    );
-    list.succeeded();
-    // An index that is damaged is made again.
-    let shown = || throng(&format!("history list --in {}", folder.path(""))).succeeded();
-    let before = shown();
-    let index = fs::read(folder.path("index.sqlite")).unwrap();
-    // The schema is at the end of the first page.
-    for position in (3_000..4_096).step_by(37) {
-        let mut damaged = index.clone();
-        damaged[position] ^= 0x20;
-        folder.write("index.sqlite", damaged);
-        assert_eq!(shown(), before, "byte {position}");
-    }
-    folder.write("index.sqlite", "not SQLite at all, whatever its name says");
-    assert_eq!(shown(), before);
-    let none = throng(&format!(
-        "history trend p99 --by version --in {}",
-        folder.path("")
-    ));
-    assert_eq!(none.code, Some(2));
-    assert!(none.stderr.contains("transport"), "{}", none.stderr);
-}
-
-/// The experiments that ship with the repository are understood.
-#[test]
-fn shipped_experiments_have_a_plan() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    for name in ["transport-cost", "outstanding"] {
-        let file = root.join(name).join("experiment.toml");
-        let plan = throng(&format!("experiment plan {}", file.display())).succeeded();
-        assert!(plan.contains("5 repetitions"), "{plan}");
-    }
 }

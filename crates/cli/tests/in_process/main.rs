@@ -9,11 +9,13 @@
 mod bad_input;
 mod call;
 mod capacity;
+mod claims;
 mod compare;
 mod compare_transports;
 mod conforms;
 mod doctor;
 mod ends;
+mod experiment;
 mod fit;
 mod flags;
 mod hosts;

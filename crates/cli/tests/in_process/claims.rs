@@ -1,0 +1,137 @@
+//! What others have published, held against the records of an experiment.
+
+use std::fs;
+
+use testing::folder::Folder;
+use testing::program::Finished;
+
+use crate::call::throng;
+
+/// Two rates in virtual time, so that every start gives the same figures.
+const EXPERIMENT: &str = r#"
+repetitions = 3
+
+[run]
+driver = "sim"
+clients = 3
+duration = "1s"
+
+[matrix]
+rate = [1000, 2000]
+transport = ["udp", "tcp"]
+"#;
+
+fn claims(folder: &Folder, claims: &str, format: &str) -> Finished {
+    let file = folder.write("claims.toml", claims);
+    let records = folder.path("out");
+    throng(&format!("experiment claims {records} {file} {format}"))
+}
+
+/// Leaves the folder and the records that `throng experiment run` leaves.
+fn run(folder: &Folder) {
+    fs::create_dir_all(folder.path("out/records")).unwrap();
+    folder.write("out/experiment.toml", EXPERIMENT);
+    for (rate, transport) in [(1000, "udp"), (1000, "tcp"), (2000, "udp"), (2000, "tcp")] {
+        for repetition in 1..=3 {
+            let record = format!("rate={rate},transport={transport},r{repetition}.json");
+            let record = folder.path(&format!("out/records/{record}"));
+            throng(&format!(
+                "run --driver sim --quiet --clients 3 --duration 1s --rate {rate} --transport \
+                 {transport} --record {record}"
+            ))
+            .succeeded();
+        }
+    }
+}
+
+#[test]
+fn a_claim_holds_or_does_not_or_cannot_be_judged() {
+    let folder = Folder::new("claims");
+    run(&folder);
+    let published = r#"
+        source = "Somebody, once"
+        [[claim]]
+        says = "Twice the rate | twice the answers"
+        cell = { rate = 2000, transport = "udp" }
+        against = { rate = 1000, transport = "udp" }
+        holds-if = ["qps > +90%", "qps < +110%"]
+        [[claim]]
+        says = "Three times"
+        cell = { rate = 2000, transport = "udp" }
+        against = { rate = 1000, transport = "udp" }
+        holds-if = "qps > +150%"
+        [[claim]]
+        says = "The server was idle"
+        cell = { rate = 2000, transport = "tcp" }
+        holds-if = "server.cpu < 5%"
+        [[claim]]
+        says = "It works on the Moon"
+        cannot = "there is no Moon here"
+    "#;
+    let text = claims(&folder, published, "").succeeded();
+    for line in [
+        "holds             Twice the rate | twice the answers",
+        "in rate 2000, transport udp, against rate 1000, transport udp",
+        "does not hold     Three times",
+        "cannot be judged  The server was idle",
+        "server.cpu < 5%: not measured in rate 2000, transport tcp",
+        "there is no Moon here",
+        "1 of 4 hold, 1 do not, 2 cannot be judged here",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    let table = claims(&folder, published, "--format markdown").succeeded();
+    assert!(
+        table.contains("| Twice the rate \\| twice the answers | holds | qps +100.0 %"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_file_of_claims_that_is_wrong_is_told_where() {
+    let folder = Folder::new("claims-wrong");
+    run(&folder);
+    let wrong = [
+        ("claim = []", "no claims of a source"),
+        ("source = 'x'\nclam = 1", "`clam` does not belong here"),
+        (
+            "source = 'x'\n[[claim]]\nholds-if = 'qps > 1'",
+            "a claim without words",
+        ),
+        (
+            "source = 'x'\n[[claim]]\nsays = 'x'",
+            "a claim is judged in one way",
+        ),
+        (
+            "source = 'x'\n[[claim]]\nsays = 'x'\nholds-if = 'qps > 1'\ncannot = 'x'",
+            "a claim is judged in one way",
+        ),
+        (
+            "source = 'x'\n[[claim]]\nsays = 'x'\nholds-if = 'speed > 1'",
+            "unknown metric `speed`",
+        ),
+        (
+            "source = 'x'\n[[claim]]\nsays = 'x'\ncell = { rate = 1000 }\nholds-if = 'qps > 1'",
+            "2 cells have \"rate 1000\"",
+        ),
+        (
+            "source = 'x'\n[[claim]]\nsays = 'x'\ncell = { rate = 5 }\nholds-if = 'qps > 1'",
+            "the cells of this experiment are rate 1000, transport udp;",
+        ),
+        (
+            "source = 'x'\n[[claim]]\nsays = 'x'\nif = 1",
+            "unknown key `if`",
+        ),
+        (
+            "source = 'x'\n[[claim]]\nsays = 'x'\ncell = 3\nholds-if = 'qps > 1'",
+            "this is a number",
+        ),
+    ];
+    for (text, words) in wrong {
+        let (error, hint) = claims(&folder, text, "").refused();
+        assert!(
+            format!("{error}\n{hint}").contains(words),
+            "{error}\n{hint}"
+        );
+    }
+}
