@@ -225,67 +225,6 @@ fn a_run_that_is_killed_leaves_no_program_and_a_second_one_is_refused() {
 }
 
 #[test]
-fn what_xdp_cannot_do_is_refused_with_a_cure() {
-    let folder = Folder::new("xdp-refused");
-    let names = folder.write("names.txt", "a.example A\n");
-    let run = format!("run --names {names} --server 127.0.0.1:53 --no-preflight");
-    for (flags, error_part, hint_part) in [
-        (
-            format!("{run} --driver xdp"),
-            "needs an interface",
-            "--interface",
-        ),
-        (
-            format!("{run} --interface eth0"),
-            "no effect",
-            "--driver xdp",
-        ),
-        (
-            format!("{run} --driver xdp --interface eth0 --transport tcp"),
-            "tcp is a stream",
-            "doq",
-        ),
-        (
-            "run --driver xdp --interface eth0".to_owned(),
-            "built-in responder",
-            "--server",
-        ),
-        (
-            format!("{run} --driver xdp --interface eth0 --processes 2"),
-            "one process",
-            "leave out",
-        ),
-        (
-            format!("{run} --driver xdp --interface no-such-if"),
-            "there is no interface `no-such-if`",
-            "--driver",
-        ),
-        (
-            format!("{run} --driver xdp --interface lo"),
-            "loopback",
-            "--driver",
-        ),
-        (
-            "responder --listen udp:127.0.0.1:0 --driver xdp".to_owned(),
-            "needs an interface",
-            "--interface",
-        ),
-        (
-            "responder --listen udp:127.0.0.1:0 --interface lo".to_owned(),
-            "no effect",
-            "--driver xdp",
-        ),
-        (
-            "responder --listen udp:0.0.0.0:0 --driver xdp --interface lo".to_owned(),
-            "any address",
-            "give an address",
-        ),
-    ] {
-        throng(&flags).refused_with(error_part, hint_part);
-    }
-}
-
-#[test]
 fn without_the_rights_it_says_what_is_missing() {
     let Some(wire) = Wire::lay() else { return };
     let folder = Folder::new("xdp-rights");
