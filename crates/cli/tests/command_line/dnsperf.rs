@@ -23,6 +23,7 @@ use testing::program::signal;
 use crate::process::THRONG;
 
 const RECORDS: u32 = 100;
+
 pub(crate) const ZONE: &str = "lab.test";
 
 /// A names file of the records of the zone.
@@ -89,15 +90,6 @@ fn succeed(program: &str, line: &str) -> String {
         "{program} {line}\n{stdout}\n{stderr}"
     );
     stdout
-}
-
-/// Exit code and standard error of a run that did not start; nothing but the banner is printed.
-fn refused(line: &str) -> String {
-    let output = throng(line);
-    assert_eq!(output.status.code(), Some(1), "{line}");
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(!stdout.contains("Statistics:"), "{line}: {stdout}");
-    String::from_utf8(output.stderr).unwrap()
 }
 
 /// One line with every number replaced by `#`, so that only labels and layout are left.
@@ -532,30 +524,6 @@ fn an_interrupt_ends_the_run_with_its_statistics() {
     );
     let (sent, answered) = completed(&printed);
     assert!(sent > 0.0 && sent == answered, "{printed}");
-}
-
-#[test]
-fn a_misspelled_long_option_is_refused_with_the_one_meant_and_the_usage() {
-    let stderr = refused("-O latency-histogramam");
-    let start = "invalid long option: latency-histogramam\nhint: did you mean \
-                 `latency-histogram`? `-H` lists all long options\nUsage: dnsperf [-f family]";
-    assert!(stderr.starts_with(start), "{stderr}");
-}
-
-#[test]
-fn our_own_refusals_say_why() {
-    let folder = Folder::new("refused");
-    let names = names_in(&folder);
-    for (line, part) in [
-        (
-            format!("-d {names} -s 8.8.8.8"),
-            "Error: 8.8.8.8 is a public address\nhint: ",
-        ),
-        (format!("-d {names} -c 1000000"), "hint: use -c "),
-    ] {
-        let stderr = refused(&line);
-        assert!(stderr.contains(part), "{line}: {stderr}");
-    }
 }
 
 #[test]
