@@ -195,9 +195,6 @@ fn runs_with_labels_that_look_alike_keep_their_own_records() {
     let mut expected = named.map(|label| format!("variant={label},r1.json"));
     expected.sort();
     assert_eq!(records, expected);
-    let long = text.replace("a/b", &"long".repeat(60));
-    let (error, _) = run(&folder, &long, "").refused();
-    assert!(error.contains("too long for a file"), "{error}");
 }
 
 #[test]
@@ -212,17 +209,4 @@ fn an_experiment_with_a_key_in_it_is_copied_for_its_owner_alone() {
         let copy = fs::metadata(folder.path("out/experiment.toml")).unwrap();
         assert_eq!(copy.permissions().mode() & 0o777 & !0o022, mode, "{flag}");
     }
-}
-
-#[test]
-fn folder_of_one_experiment_takes_no_other() {
-    let folder = Folder::new("experiment-other");
-    run(&folder, MATRIX, "--repetitions 1").succeeded();
-    let other = run(&folder, &MATRIX.replace("500", "600"), "");
-    assert_eq!(other.code, Some(2));
-    assert!(
-        other.stderr.contains("the records of another experiment"),
-        "{}",
-        other.stderr
-    );
 }

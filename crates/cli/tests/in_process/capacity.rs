@@ -104,7 +104,7 @@ fn most_clients_at_a_rate_of_their_own_are_found() {
 }
 
 #[test]
-fn what_never_meets_the_objective_has_no_capacity_and_is_told_why() {
+fn load_that_never_meets_the_objective_has_no_capacity_and_a_reason() {
     let capacity = answer_with(1, "--sim-delay 30ms --start 100");
     assert_eq!(capacity.ended_by, EndedBy::NothingPassed);
     assert_eq!(capacity.answer.value, None);
@@ -128,7 +128,7 @@ fn what_never_meets_the_objective_has_no_capacity_and_is_told_why() {
 }
 
 #[test]
-fn time_is_kept_and_what_is_known_by_then_is_told() {
+fn search_ends_in_time_with_the_answer_that_it_has_by_then() {
     let capacity = answer("--ceiling 37000 --max-duration 15s");
     assert_eq!(capacity.ended_by, EndedBy::Time);
     assert!(capacity.elapsed_ns <= 15_000_000_000);

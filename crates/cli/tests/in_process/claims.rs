@@ -45,7 +45,7 @@ fn run(folder: &Folder) {
 }
 
 #[test]
-fn a_claim_holds_or_does_not_or_cannot_be_judged() {
+fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
     let folder = Folder::new("claims");
     run(&folder);
     let published = r#"
@@ -88,7 +88,7 @@ fn a_claim_holds_or_does_not_or_cannot_be_judged() {
 }
 
 #[test]
-fn a_file_of_claims_that_is_wrong_is_told_where() {
+fn error_in_a_file_of_claims_is_named_with_its_place() {
     let folder = Folder::new("claims-wrong");
     run(&folder);
     let wrong = [

@@ -29,7 +29,7 @@ fn compared(flags: &str) -> AbComparison {
 }
 
 #[test]
-fn folders_of_records_are_compared_and_ci_is_told() {
+fn folders_of_records_are_compared_and_conditions_decide_the_exit_code() {
     let folder = Folder::new("compare-folders");
     let a = simulated(&folder, "a", "exponential:5ms", 0..6);
     let b = simulated(&folder, "b", "exponential:6ms", 10..16);
@@ -134,7 +134,7 @@ fn single_records_are_compared_by_their_intervals() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_before_anything_runs() {
+fn sides_that_cannot_be_compared_are_refused_before_anything_runs() {
     let folder = Folder::new("compare-refused");
     let one = |name: &str, flags: &str| {
         let file = folder.path(name);
@@ -219,7 +219,7 @@ fn conditions_on_a_run_decide_its_exit_code() {
 }
 
 #[test]
-fn course_of_a_run_is_told_from_its_intervals() {
+fn text_and_csv_show_the_course_of_a_run_by_its_intervals() {
     let flags = "run --quiet --driver sim --rate 2000 --duration 3s --interval 100ms";
     let text = throng(flags).succeeded();
     assert!(

@@ -187,7 +187,7 @@ fn a_folder_of_records_is_compared_by_its_labels() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_refused_with_a_cure() {
+fn files_and_hosts_that_cannot_be_judged_are_refused_with_a_cure() {
     let folder = Folder::new("doctor-refused");
     let text = folder.write("text.json", "no record");
     let object = folder.write("object.json", "{}");

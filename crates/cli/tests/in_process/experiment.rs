@@ -54,7 +54,7 @@ fn order_is_random_within_each_repetition_and_the_same_for_the_same_seed() {
 }
 
 #[test]
-fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
+fn an_experiment_with_an_error_is_refused_before_anything_runs() {
     let folder = Folder::new("experiment-wrong");
     for (text, what, hint) in [
         ("matrx = {}", "unknown key `matrx`", "do you mean `matrix`?"),
@@ -107,6 +107,34 @@ fn what_is_wrong_with_an_experiment_is_said_before_anything_runs() {
         assert!(ended.stderr.contains(hint), "{hint} in {}", ended.stderr);
         assert!(fs::metadata(&out).is_err(), "{text} made a folder");
     }
+}
+
+#[test]
+fn label_that_is_too_long_for_the_name_of_a_record_is_refused() {
+    let folder = Folder::new("experiment-long");
+    let label = "long".repeat(60);
+    let text = format!("[run]\ndriver = \"sim\"\n[[variants]]\nlabel = \"{label}\"\n");
+    let file = folder.write("long.toml", text);
+    let out = folder.path("out");
+    let (error, _) = throng(&format!("experiment run {file} --output {out}")).refused();
+    assert!(error.contains("too long for a file"), "{error}");
+}
+
+#[test]
+fn folder_of_one_experiment_takes_no_other() {
+    let folder = Folder::new("experiment-other");
+    let out = folder.path("out");
+    fs::create_dir(&out).unwrap();
+    // What an experiment that ran there left.
+    folder.write("out/experiment.toml", MATRIX);
+    let file = folder.write("small.toml", MATRIX.replace("500", "600"));
+    let other = throng(&format!("experiment run {file} --output {out}"));
+    assert_eq!(other.code, Some(2));
+    assert!(
+        other.stderr.contains("the records of another experiment"),
+        "{}",
+        other.stderr
+    );
 }
 
 #[test]

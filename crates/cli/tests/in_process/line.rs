@@ -3,7 +3,7 @@
 use crate::call::throng;
 
 #[test]
-fn what_no_line_can_be_is_refused_with_its_cure() {
+fn flags_that_make_no_line_are_refused_with_a_cure() {
     for (flags, what, cure) in [
         ("--delay 11s", "--delay: 11s is too long", "at most 10s"),
         ("--jitter 1h", "--jitter", "at most 10s"),

@@ -93,6 +93,55 @@ fn records_agree_with_the_published_schema() {
 }
 
 #[test]
+fn merging_adds_counts_and_one_record_stays_as_it_is() {
+    let folder = Folder::new("merge");
+    let (a, _) = recorded(&folder, "a.json", "--queries 1000 --clients 3");
+    let (b, _) = recorded(
+        &folder,
+        "b.json",
+        "--queries 500 --clients 4 --rcodes SERVFAIL=1",
+    );
+    // One of them is there twice, and a simulation has no time that others can share.
+    let (error, _) = throng(&format!("merge {a} {b} {a}")).refused();
+    for reason in [
+        "when record 2 or record 1 measured is not known: of a simulation",
+        "record 3 has a run that is in record 1 already",
+    ] {
+        assert!(error.contains(reason), "{reason}: {error}");
+    }
+    let alone = throng(&format!("merge {a}")).succeeded();
+    assert_eq!(alone, fs::read_to_string(&a).unwrap());
+
+    let merged = throng(&format!("merge {a} {b} --force")).succeeded();
+    let file = folder.path("merged.json");
+    let silent = throng(&format!("merge {a} {b} --force --output {file}")).succeeded();
+    assert_eq!(silent, "");
+    assert_eq!(fs::read_to_string(&file).unwrap(), merged);
+
+    let (a, b, merged) = (read(&a), read(&b), read(&file));
+    let mut counts = a.total.counts.clone();
+    counts.add(&b.total.counts);
+    assert_eq!(merged.total.counts, counts);
+    assert_eq!(counts.offered, 1500);
+    assert_eq!(counts.rcodes.by_rcode[..3], [1000, 0, 500]);
+    let mut latency = a.total.distributions.latency.clone();
+    latency.merge(&b.total.distributions.latency);
+    assert_eq!(merged.total.distributions.latency, latency);
+    assert_eq!((merged.generators, merged.scenario.clients), (2, 7));
+    let text = throng(&format!("report {file}")).succeeded();
+    assert!(text.contains("1,500"), "{text}");
+    // Every rendering says that there was no such load.
+    for form in ["text", "html", "markdown", "csv", "json", "dns-metrics"] {
+        let text = throng(&format!("report {file} --format {form}"));
+        let text = text.succeeded().to_lowercase();
+        let is_marked = text.contains("merged by force") || text.contains("merged_by_force");
+        assert!(is_marked, "{form}: {text}");
+    }
+    let compared = throng(&format!("compare {file} {file} --force")).succeeded();
+    assert!(compared.contains("was merged by force"), "{compared}");
+}
+
+#[test]
 fn records_of_different_scenarios_are_not_merged() {
     let folder = Folder::new("unlike");
     let (udp, _) = recorded(&folder, "udp.json", "--queries 100");

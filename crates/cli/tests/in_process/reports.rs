@@ -23,7 +23,7 @@ fn swept(folder: &Folder) -> String {
 }
 
 #[test]
-fn a_folder_becomes_the_form_that_the_ending_says() {
+fn a_folder_of_records_is_rendered_in_the_form_of_the_file_extension() {
     let folder = Folder::new("report-forms");
     let records = swept(&folder);
     for (name, sign) in [
@@ -87,7 +87,7 @@ fn one_record_becomes_a_page_with_its_labels() {
 }
 
 #[test]
-fn what_is_no_record_is_an_error_by_name_and_in_a_folder_left_out_and_said() {
+fn a_file_that_is_no_record_is_refused_by_name_and_left_out_of_a_folder_with_a_note() {
     let folder = Folder::new("report-mixed");
     let records = swept(&folder);
     let stranger = format!("{records}/package.json");
@@ -110,7 +110,7 @@ fn what_is_no_record_is_an_error_by_name_and_in_a_folder_left_out_and_said() {
 }
 
 #[test]
-fn an_ending_that_says_no_form_and_a_folder_that_is_none_are_refused() {
+fn an_extension_without_a_form_and_a_missing_folder_are_refused() {
     let folder = Folder::new("report-ending");
     let record = folder.path("run.json");
     throng(&format!(

@@ -10,7 +10,7 @@ fn check(flags: &str, error_part: &str, hint_part: &str) {
 }
 
 #[test]
-fn schedules_that_are_none_are_refused() {
+fn malformed_retry_schedules_are_refused() {
     check("--retry 3s,3s --timeout 2s", "--timeout", "leave out one");
     for (flags, error) in [
         ("--retry soon", "`soon` is not a time above zero"),

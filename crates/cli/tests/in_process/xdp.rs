@@ -5,7 +5,7 @@ use testing::folder::Folder;
 use crate::call::throng;
 
 #[test]
-fn what_xdp_cannot_do_is_refused_with_a_cure() {
+fn flags_that_xdp_cannot_serve_are_refused_with_a_cure() {
     let folder = Folder::new("xdp-refused");
     let names = folder.write("names.txt", "a.example A\n");
     let run = format!("run --names {names} --server 127.0.0.1:53 --no-preflight");
