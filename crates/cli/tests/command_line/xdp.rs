@@ -225,6 +225,19 @@ fn a_run_that_is_killed_leaves_no_program_and_a_second_one_is_refused() {
 }
 
 #[test]
+fn a_missing_interface_and_the_loopback_are_refused() {
+    let folder = Folder::new("xdp-interface");
+    let names = folder.write("names.txt", "a.example A\n");
+    let run = format!("run --names {names} --server 127.0.0.1:53 --no-preflight --driver xdp");
+    for (interface, error_part) in [
+        ("no-such-if", "there is no interface `no-such-if`"),
+        ("lo", "loopback"),
+    ] {
+        throng(&format!("{run} --interface {interface}")).refused_with(error_part, "--driver");
+    }
+}
+
+#[test]
 fn without_the_rights_it_says_what_is_missing() {
     let Some(wire) = Wire::lay() else { return };
     let folder = Folder::new("xdp-rights");

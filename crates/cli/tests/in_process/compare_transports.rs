@@ -227,19 +227,19 @@ fn folder_that_cannot_keep_records_is_refused_before_anything_starts() {
     let folder = Folder::new("compare-folder");
     let file = folder.write("file", "");
     check(
-        &format!("--records {file}"),
+        &format!("--driver sim --records {file}"),
         &format!("cannot create the folder {file}"),
         "--records",
     );
     check(
-        &format!("--records {file}/below"),
+        &format!("--driver sim --records {file}/below"),
         &format!("cannot create the folder {file}/below"),
         "--records",
     );
     fs::create_dir_all(folder.folder().join("records/dot-1.json")).unwrap();
     let records = folder.path("records");
     check(
-        &format!("--records {records}"),
+        &format!("--driver sim --records {records}"),
         "cannot write to",
         "--records",
     );

@@ -144,7 +144,8 @@ fn a_run_whose_clients_all_failed_in_their_script_has_failed() {
         (&late, 1, "late.lua:3: after a query"),
     ] {
         let finished = throng(&format!(
-            "run --driver sim --quiet --format json --clients {clients} --script {path} --duration 5s"
+            "run --driver sim --quiet --format json --clients {clients} --script {path} \
+             --duration 5s"
         ));
         let wanted = "error: the script of every client failed: ";
         assert!(finished.stderr.contains(wanted), "{}", finished.stderr);
