@@ -12,6 +12,7 @@ mod capacity;
 mod claims;
 mod compare;
 mod compare_transports;
+#[path = "../../../measure/tests/conforms/mod.rs"]
 mod conforms;
 mod dnsperf;
 mod doctor;
@@ -50,5 +51,3 @@ mod tls_refused;
 mod trace;
 mod xdp;
 mod zones;
-#[path = "../../../measure/tests/conforms/mod.rs"]
-#[path = "../../../measure/tests/conforms/mod.rs"]
