@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use measure::Observation;
 use measure::observation::{NoValue, ObservationMode, Sample};
 use observe::{Asked, Observer, PERIOD_MIN, Settings};
+use testing::folder::Folder;
+use testing::ports::ClosedTcpPort;
 
 /// Waits of a test that would hang otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,11 +104,8 @@ fn notes(observation: &Observation) -> String {
 
 #[test]
 fn a_closed_endpoint_is_said_once_and_every_scrape_is_a_gap() {
-    // Held by the client of a connection: nobody listens there, and nobody else can.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let held = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let address = held.local_addr().unwrap();
-    let asked = Asked::parse(&format!("coredns={address}")).unwrap();
+    let closed = ClosedTcpPort::new();
+    let asked = Asked::parse(&format!("coredns={}", closed.address())).unwrap();
     let observer = Observer::start(&[asked], Instant::now(), settings_of()).unwrap();
     let observation = observer.finish().remove(0);
     assert!(observation.scrapes.len() >= 2);
@@ -207,9 +206,9 @@ fn an_endpoint_that_lies_begins_again_or_repeats_itself_is_told() {
 fn a_token_is_read_from_its_file_and_is_nowhere_in_what_is_kept() {
     static DEEDS: &[Deed] = &[|stream| say(stream, "q_total 1\n")];
     let endpoint = Endpoint::new(DEEDS);
-    let file = std::env::temp_dir().join(format!("observe-token-{}", std::process::id()));
-    std::fs::write(&file, "s3cret\n").unwrap();
-    let observation = observed(&endpoint, &format!(",token={}", file.display()), 1);
+    let folder = Folder::new("observe-token");
+    let file = folder.write("token", "s3cret\n");
+    let observation = observed(&endpoint, &format!(",token={file}"), 1);
     std::fs::remove_file(&file).unwrap();
     let kept = format!("{observation:?}");
     assert!(
@@ -217,11 +216,7 @@ fn a_token_is_read_from_its_file_and_is_nowhere_in_what_is_kept() {
         "{kept}"
     );
     // Without its file nothing is sent, and the reason is said.
-    let asked = format!(
-        "prometheus={},allow=q*,token={}",
-        endpoint.address,
-        file.display()
-    );
+    let asked = format!("prometheus={},allow=q*,token={file}", endpoint.address,);
     let asked = Asked::parse(&asked).unwrap();
     let observer = Observer::start(&[asked], Instant::now(), settings_of()).unwrap();
     let observation = observer.finish().remove(0);

@@ -18,6 +18,15 @@ impl Folder {
         Folder(folder)
     }
 
+    /// Makes one with these files, each a path in it and a content.
+    pub fn with(test: &str, files: &[(&str, &str)]) -> Folder {
+        let folder = Folder::new(test);
+        for (path, content) in files {
+            folder.write(path, content);
+        }
+        folder
+    }
+
     /// Its path.
     pub fn folder(&self) -> &Path {
         &self.0
@@ -28,9 +37,10 @@ impl Folder {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a file in it, and returns the file's path.
+    /// Writes a file in it, and the folders above the file; returns the file's path.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
+        fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         path
     }

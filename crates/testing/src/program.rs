@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -18,6 +19,20 @@ pub(crate) const END_MAX: Duration = Duration::from_secs(120);
 
 /// A process that is killed, if it has not ended, and waited for when this is dropped.
 pub struct Running(pub Child);
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use measure::RunRecord;
@@ -12,6 +12,7 @@ use measure::record::EndedBy;
 use testing::folder::Folder;
 use testing::program::{Finished, execute, signal};
 
+use crate::parts::Running;
 use crate::process::{Responder, THRONG, throng};
 
 fn read(path: &str) -> RunRecord {
@@ -71,42 +72,16 @@ fn what_can_be_read_once_is_read_once_for_all_processes() {
     }
 }
 
-/// A run that would take a minute; killed when dropped.
-struct Running {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
+/// A run that would take a minute, once its first interval is over.
+fn start(record: &str) -> Running {
+    Running::start(&format!("--rate 50 --record {record}"))
 }
 
-impl Running {
-    /// Returns when the first interval is over.
-    fn start(record: &str) -> Running {
-        let line = format!("run --rate 50 --interval 50ms --duration 60s --record {record}");
-        let mut child = Command::new(THRONG)
-            .args(line.split_whitespace())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        assert!(stderr.read_line(&mut String::new()).unwrap() > 0);
-        Running { child, stderr }
-    }
-
-    /// Its exit code after Ctrl-C, and what it said.
-    fn interrupted(mut self) -> (Option<i32>, String) {
-        signal(&self.child, "INT");
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Its exit code after Ctrl-C, and the rest of standard error.
+fn interrupted(mut running: Running) -> (Option<i32>, String) {
+    running.signal("INT");
+    let (code, _, stderr) = running.ended();
+    (code, stderr)
 }
 
 #[test]
@@ -114,9 +89,9 @@ fn a_record_that_has_lost_its_place_is_kept_elsewhere() {
     let folder = Folder::new("lost-place");
     let inner = folder.path("inner");
     fs::create_dir(&inner).unwrap();
-    let running = Running::start(&format!("{inner}/record.json"));
+    let running = start(&format!("{inner}/record.json"));
     fs::remove_dir_all(&inner).unwrap();
-    let (code, said) = running.interrupted();
+    let (code, said) = interrupted(running);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("cannot write to "), "{said}");
     let kept = said.split("hint: it is in ").nth(1);
@@ -130,10 +105,10 @@ fn a_record_that_has_lost_its_place_is_kept_elsewhere() {
 fn two_runs_do_not_write_one_record() {
     let folder = Folder::new("one-record");
     let record = folder.path("record.json");
-    let first = Running::start(&record);
+    let first = start(&record);
     let second = throng(&format!("run --queries 1 --record {record}"));
     second.refused_with("another run is about to write to it", "another file");
-    assert_eq!(first.interrupted().0, Some(130));
+    assert_eq!(interrupted(first).0, Some(130));
     assert_eq!(read(&record).ended_by, EndedBy::Interrupted);
     throng(&format!("run --quiet --queries 1 --record {record}")).succeeded();
 }

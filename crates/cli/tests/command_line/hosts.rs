@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use measure::RunRecord;
 use measure::record::EndedBy;
 use testing::folder::Folder;
-use testing::program::{execute, wait_until_ended};
+use testing::program::{self, execute, wait_until_ended};
 
 use crate::fleet::{Fleet, record};
 use crate::parts::{Running, parts_of, signal_and_wait};
@@ -44,7 +44,7 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
 
 /// An OpenSSH server of its own on loopback, for whoever has the key.
 struct Sshd {
-    child: Child,
+    _child: program::Running,
     /// Says how `node-1` and all others are reached.
     configuration: String,
 }
@@ -86,23 +86,16 @@ impl Sshd {
         let mut command = Command::new("/usr/sbin/sshd");
         command.args(["-D", "-e", "-f", &server]);
         command.stdin(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
+        let child = program::Running(command.spawn().unwrap());
         let begun = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(begun.elapsed().as_secs() < 60, "sshd does not listen");
             std::thread::yield_now();
         }
         Sshd {
-            child,
+            _child: child,
             configuration,
         }
-    }
-}
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

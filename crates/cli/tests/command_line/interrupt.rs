@@ -1,71 +1,33 @@
 //! Ctrl-C: the first ends the run with a complete record, the second ends the process.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines, Read};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use measure::RunRecord;
 use measure::record::EndedBy;
 use testing::folder::Folder;
-use testing::program::signal;
 
+use crate::parts::Running;
 use crate::process::{Responder, THRONG};
 
-/// A run that would take a minute, and the lines of its progress; killed when dropped.
-struct Running {
-    child: Child,
-    stderr: Lines<BufReader<ChildStderr>>,
-}
-
-impl Running {
-    /// Returns when the first interval is over.
-    fn start(responder: &Responder, folder: &Folder, flags: &str) -> Running {
-        let names = folder.write("names.txt", "a.example A\n");
-        let record = folder.path("record.json");
-        let address = responder.address();
-        let line = format!(
-            "run --server {address} --names {names} --record {record} --duration 60s \
-             --interval 50ms {flags}"
-        );
-        // Whoever runs the tests may have SIGHUP ignored.
-        let mut command = Command::new("env");
-        command.args(["--default-signal=HUP", THRONG]);
-        command.args(line.split_whitespace()).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut running = Running { child, stderr };
-        running.wait_for("0.1 s  sent ");
-        running
-    }
-
-    /// Reads lines until one has `part`.
-    fn wait_for(&mut self, part: &str) {
-        let mut seen = Vec::new();
-        for line in self.stderr.by_ref() {
-            seen.push(line.unwrap());
-            if seen.last().is_some_and(|line| line.contains(part)) {
-                return;
-            }
-        }
-        panic!("no `{part}` in {seen:?}");
-    }
-
-    /// Exit code and standard output.
-    fn ended(&mut self) -> (Option<i32>, String) {
-        let mut stdout = String::new();
-        let mut pipe = self.child.stdout.take().unwrap();
-        pipe.read_to_string(&mut stdout).unwrap();
-        (self.child.wait().unwrap().code(), stdout)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A run that would take a minute, once its first interval is over.
+fn start(responder: &Responder, folder: &Folder, flags: &str) -> Running {
+    let names = folder.write("names.txt", "a.example A\n");
+    let record = folder.path("record.json");
+    let address = responder.address();
+    let line = format!(
+        "run --server {address} --names {names} --record {record} --duration 60s --interval 50ms \
+         {flags}"
+    );
+    // Whoever runs the tests may have SIGHUP ignored.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", THRONG]);
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::from_command(command);
+    running.wait_for_intervals(1);
+    running
 }
 
 #[test]
@@ -79,10 +41,10 @@ fn the_first_interrupt_ends_the_run_with_a_complete_record() {
         let folder = Folder::new("interrupt-first");
         let transport = &listen[..3];
         let flags = format!("--rate 500 --transport {transport}");
-        let mut running = Running::start(&responder, &folder, &flags);
-        signal(&running.child, name);
+        let mut running = start(&responder, &folder, &flags);
+        running.signal(name);
         running.wait_for("ending the run; waiting for open queries (interrupt again to abort)");
-        let (code, stdout) = running.ended();
+        let (code, stdout, _) = running.ended();
         assert_eq!(code, Some(exit_code), "{stdout}");
         assert!(
             stdout
@@ -112,9 +74,9 @@ fn an_interrupted_run_does_not_wait_for_a_target_that_is_silent() {
         let folder = Folder::new("interrupt-silent");
         let transport = &listen[..3];
         let flags = format!("--rate 100 --timeout 50s --format json --transport {transport}");
-        let mut running = Running::start(&responder, &folder, &flags);
-        signal(&running.child, "TERM");
-        let (code, stdout) = running.ended();
+        let mut running = start(&responder, &folder, &flags);
+        running.signal("TERM");
+        let (code, stdout, _) = running.ended();
         assert_eq!(code, Some(143), "{stdout}");
         let record = RunRecord::from_json(&stdout).unwrap();
         let counts = &record.total.counts;
@@ -129,12 +91,12 @@ fn the_second_interrupt_ends_the_process_and_leaves_no_record() {
     let responder = Responder::start("udp:127.0.0.1:0", "--loss 1");
     let folder = Folder::new("interrupt-second");
     // Open queries keep the run waiting.
-    let mut running = Running::start(&responder, &folder, "--rate 100 --timeout 50s");
+    let mut running = start(&responder, &folder, "--rate 100 --timeout 50s");
     // Both have come when it goes on.
     for name in ["STOP", "INT", "TERM", "CONT"] {
-        signal(&running.child, name);
+        running.signal(name);
     }
-    let (code, stdout) = running.ended();
+    let (code, stdout, _) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(143), ""));
     assert!(!Path::new(&folder.path("record.json")).exists());
 }

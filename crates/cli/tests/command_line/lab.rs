@@ -10,9 +10,9 @@ use measure::RunRecord;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use testing::folder::Folder;
+use testing::host::is_root_for;
 use testing::program::{Finished, Running, execute, signal};
 
-use crate::laid::is_root;
 use crate::process::THRONG;
 
 /// The servers of one test; all have ended when it is dropped.
@@ -248,7 +248,7 @@ fn after_mounts(lab: &Lab, mounts: &str, flags: &str) -> Option<Finished> {
     let folder = lab.0.folder().display();
     let script = format!("set -e\n{mounts}\nexec env TMPDIR={folder} {THRONG} {flags}\n");
     let script = scripts.write("script", script);
-    is_root().then(|| execute(&format!("unshare --mount sh {script}")))
+    is_root_for("network namespaces").then(|| execute(&format!("unshare --mount sh {script}")))
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn without_control_groups_to_write_to_there_is_no_quota_and_cpus_still_hold() {
 #[test]
 fn without_root_servers_run_and_what_needs_it_says_so() {
     let lab = Lab::new("lab-not-root");
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let folder = lab.0.folder();

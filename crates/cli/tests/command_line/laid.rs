@@ -2,19 +2,15 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use measure::RunRecord;
 use measure::line::Line;
-use testing::program::{Finished, signal};
+use testing::program::{Finished, Running, signal};
 
 use crate::process::{Responder, THRONG};
 
 const NAMESPACES: &str = "/run/netns";
-
-pub(crate) fn is_root() -> bool {
-    testing::host::is_root_for("network namespaces")
-}
 
 /// Names for the two ends that no other test has.
 pub(crate) fn names(test: &str) -> [String; 2] {
@@ -27,7 +23,7 @@ pub(crate) fn is_there(name: &str) -> bool {
 
 /// A line that was laid, killed when dropped.
 pub(crate) struct Laid {
-    pub(crate) child: Child,
+    pub(crate) child: Running,
     stderr: BufReader<std::process::ChildStderr>,
     pub(crate) between: [String; 2],
     /// What it printed until it was laid.
@@ -48,7 +44,7 @@ impl Laid {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = Running(command.spawn().unwrap());
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = Vec::new();
         loop {
@@ -107,6 +103,7 @@ impl Laid {
 
 impl Drop for Laid {
     fn drop(&mut self) {
+        // Before its namespaces are deleted.
         let _ = self.child.kill();
         let _ = self.child.wait();
         for name in self.between.iter().filter(|name| is_there(name)) {

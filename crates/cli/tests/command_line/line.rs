@@ -7,14 +7,15 @@ use std::thread;
 
 use measure::line::{Direction, Line};
 use testing::folder::Folder;
+use testing::host::is_root_for;
 use testing::program::{Finished, execute};
 
-use crate::laid::{Laid, is_root, is_there, names};
+use crate::laid::{Laid, is_there, names};
 use crate::process::{Responder, THRONG, throng};
 
 #[test]
 fn latency_is_twice_the_delay_at_least_and_losses_are_the_lines_own_exactly() {
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let laid = Laid::lay("loss", "--delay 10ms,7ms --jitter 1ms --loss 0.05,0.03");
@@ -51,7 +52,7 @@ fn latency_is_twice_the_delay_at_least_and_losses_are_the_lines_own_exactly() {
 
 #[test]
 fn a_run_loses_what_the_line_lost_and_the_same_seed_loses_the_same() {
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let one = |test: &str, seed: u64| {
@@ -80,7 +81,7 @@ fn a_run_loses_what_the_line_lost_and_the_same_seed_loses_the_same() {
 
 #[test]
 fn a_command_at_the_near_end_decides_the_exit_code_and_leaves_nothing() {
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let folder = Folder::new("line-command");
@@ -120,7 +121,7 @@ fn a_command_at_the_near_end_decides_the_exit_code_and_leaves_nothing() {
 
 #[test]
 fn what_a_killed_line_left_is_found_named_and_cleared_by_the_next() {
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let mut killed = Laid::lay("killed", "");
@@ -148,7 +149,7 @@ fn what_a_killed_line_left_is_found_named_and_cleared_by_the_next() {
 
 #[test]
 fn joined_namespaces_stay_and_names_that_are_taken_are_refused() {
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let between = names("joined");
@@ -179,7 +180,7 @@ fn joined_namespaces_stay_and_names_that_are_taken_are_refused() {
 
 #[test]
 fn without_rights_device_or_ip_it_says_what_is_missing() {
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let ends = names("rights").join(",");

@@ -2,10 +2,10 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::time::Instant;
 
-use testing::program::{execute, signal, wait_until_ended};
+use testing::program::{self, execute, signal, wait_until_ended};
 
 use crate::process::{THRONG, throng};
 
@@ -21,7 +21,7 @@ pub(crate) fn parts_of(parent: u32) -> Vec<u32> {
 
 /// A run in processes; killed when dropped.
 pub(crate) struct Running {
-    pub(crate) child: Child,
+    pub(crate) child: program::Running,
     pub(crate) stderr: BufReader<ChildStderr>,
     began: Instant,
     interval_end_s: f64,
@@ -46,7 +46,7 @@ impl Running {
     /// A command whose standard output and standard error are piped.
     pub(crate) fn from_command(mut command: Command) -> Running {
         let began = Instant::now();
-        let mut child = command.spawn().unwrap();
+        let mut child = program::Running(command.spawn().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Running {
             child,
@@ -67,14 +67,20 @@ impl Running {
     }
 
     fn next_interval(&mut self) {
+        let line = self.wait_for(" s  sent ");
+        let (end, _) = line.split_once(" s  sent ").unwrap();
+        self.interval_end_s = end.trim().parse().unwrap();
+    }
+
+    /// Reads standard error until a line has `part`, and returns that line.
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
         let mut read = String::new();
         loop {
             let before = read.len();
             self.stderr.read_line(&mut read).unwrap();
-            assert!(read.len() > before, "it ended: {read}");
-            if let Some((end, _)) = read[before..].split_once(" s  sent ") {
-                self.interval_end_s = end.trim().parse().unwrap();
-                return;
+            assert!(read.len() > before, "it ended without `{part}`: {read}");
+            if read[before..].contains(part) {
+                return read.split_off(before);
             }
         }
     }
@@ -124,13 +130,6 @@ impl Running {
             stdout.join().unwrap()
         });
         (self.child.wait().unwrap().code(), stdout, stderr)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 use measure::RunRecord;
 use testing::ports::Listener;
-use testing::program::{Finished, execute, execute_with, signal};
+use testing::program::{Finished, Running, execute, execute_with, signal};
 
 /// The binary under test.
 pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
@@ -37,7 +37,7 @@ pub(crate) fn queries_of(listener: &Listener, flags: &str) -> Vec<(SocketAddr, V
 
 /// A `throng responder`, killed when dropped.
 pub(crate) struct Responder {
-    pub(crate) child: Child,
+    pub(crate) child: Running,
     stdout: BufReader<ChildStdout>,
     pub(crate) addresses: Vec<(String, SocketAddr)>,
 }
@@ -53,7 +53,7 @@ impl Responder {
         command.args(["responder", "--duration", "300s", "--listen", listen]);
         command.args(flags.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = Running(command.spawn().unwrap());
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut addresses = Vec::new();
         for _ in listen.split(',') {
@@ -88,13 +88,6 @@ impl Responder {
         self.stdout.read_to_string(&mut text).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(0), "{text}");
         Counters(text)
-    }
-}
-
-impl Drop for Responder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,10 +1,10 @@
 //! What testers choose of TLS, in whole runs.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 use testing::folder::Folder;
-use testing::program::execute;
+use testing::program::{Running, execute};
 
 use crate::process::{Responder, measured, throng};
 
@@ -66,22 +66,22 @@ fn a_certificate_of_version_1_is_said_to_be_one() {
 
 /// `openssl s_server`, which shows any certificate; killed when dropped.
 struct Server {
-    child: Child,
+    _child: Running,
     _stdout: BufReader<ChildStdout>,
     address: String,
 }
 
 impl Server {
     fn start(certificate: &str, key: &str) -> Server {
-        let mut child = Command::new("openssl")
+        let child = Command::new("openssl")
             .args(["s_server", "-accept", "127.0.0.1:0"])
             .args(["-cert", certificate, "-key", key])
             // At the end of its input it ends.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .spawn();
+        let mut child = Running(child.unwrap());
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         while !line.starts_with("ACCEPT ") {
@@ -89,17 +89,10 @@ impl Server {
             assert!(stdout.read_line(&mut line).unwrap() > 0);
         }
         Server {
-            child,
+            _child: child,
             _stdout: stdout,
             address: line["ACCEPT ".len()..].trim().to_owned(),
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -11,9 +11,9 @@ use measure::RunRecord;
 use measure::line::Line;
 use serde_json::Value;
 use testing::folder::Folder;
+use testing::host::is_root_for;
 use testing::program::{Finished, execute, signal};
 
-use crate::laid::is_root;
 use crate::process::THRONG;
 
 /// The servers of one test; all have ended when it is dropped.
@@ -22,7 +22,7 @@ pub(crate) struct Lab(pub(crate) Folder);
 impl Lab {
     /// None without the rights that a network needs.
     pub(crate) fn new(test: &str) -> Option<Lab> {
-        is_root().then(|| Lab(Folder::new(test)))
+        is_root_for("network namespaces").then(|| Lab(Folder::new(test)))
     }
 
     fn line(&self, words: &str) -> String {
@@ -320,7 +320,7 @@ fn a_topology_that_cannot_be_is_refused_before_anything_runs() {
 
 #[test]
 fn who_may_make_no_network_is_told_what_still_works() {
-    if !is_root() {
+    if !is_root_for("network namespaces") {
         return;
     }
     let folder = Folder::new("topology-rights");

@@ -5,19 +5,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder of a test, removed when dropped. Copies lie in it, each in a folder of its own.
-pub(crate) struct Place(PathBuf);
+use testing::folder::Folder;
+
+/// A folder of a test. Copies lie in it, each in a folder of its own.
+pub(crate) struct Place(Folder);
 
 impl Place {
     pub(crate) fn new(test: &str) -> Place {
-        let name = format!("throng-repository-{}-{test}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        Place(folder)
+        Place(Folder::new(test))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.folder().join(name)
     }
 
     /// Writes a program that `PATH` finds before any other of its name.
@@ -46,12 +45,6 @@ impl Place {
     pub(crate) fn lines(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use measure::Limit;
 use measure::capacity::{Capacity, EndedBy};
 
+use testing::program::Running;
 use testing::quiet::Quiet;
 use testing::timed::{Attempt, on_quiet_host};
 
@@ -42,22 +43,11 @@ fn pinned(index: usize) -> Command {
     command
 }
 
-/// A program that uses up a CPU, killed when dropped.
-struct Hog(Child);
-
-impl Hog {
-    fn on(index: usize) -> Hog {
-        let mut command = pinned(index);
-        command.args(["sh", "-c", "while :; do :; done"]);
-        Hog(command.stdin(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A program that uses up a CPU.
+fn hog(index: usize) -> Running {
+    let mut command = pinned(index);
+    command.args(["sh", "-c", "while :; do :; done"]);
+    Running(command.stdin(Stdio::null()).spawn().unwrap())
 }
 
 /// The search, pinned, with its output piped.
@@ -143,7 +133,7 @@ fn stall(child: impl Fn(&str), end: &Receiver<()>, seed: u64) {
 #[test]
 fn hog_on_the_generators_core_makes_no_limit_of_the_server() {
     let responder = responder();
-    let _hog = Hog::on(0);
+    let _hog = hog(0);
     check(|| {
         let capacity = found(search(&responder));
         assert!(capacity.before.as_ref().unwrap().wall_ns > 0);
@@ -154,7 +144,7 @@ fn hog_on_the_generators_core_makes_no_limit_of_the_server() {
 #[test]
 fn hog_on_the_servers_core_makes_no_limit_of_the_server() {
     let responder = responder();
-    let _hog = Hog::on(1);
+    let _hog = hog(1);
     check(|| {
         let capacity = found(search(&responder));
         // From the second trial on the server is known, and told apart from what disturbs it.
@@ -169,7 +159,7 @@ fn hog_on_the_servers_core_makes_no_limit_of_the_server() {
 #[test]
 fn hogs_on_both_cores_make_no_limit_of_the_server() {
     let responder = responder();
-    let _hogs = [Hog::on(0), Hog::on(1)];
+    let _hogs = [hog(0), hog(1)];
     check(|| found(search(&responder)));
 }
 

@@ -1,5 +1,7 @@
 //! The parsers against text as kernels print it, and the readers against this host.
 
+use testing::folder::Folder;
+
 use super::usage::{parse_busy, parse_inodes, parse_process};
 use super::*;
 
@@ -180,8 +182,8 @@ fn throttling_is_read_from_both_versions_of_control_groups() {
             ("proc/self/cgroup", "1:cpu,cpuacct:/one\n0::/one\n"),
             (statistics.as_str(), text),
         ];
-        let folder = Folder::with(&format!("throttled{}", name.len()), &files);
-        Host::at(&folder.0).throttled()
+        let folder = Folder::with(&format!("host-throttled{}", name.len()), &files);
+        Host::at(folder.folder()).throttled()
     };
     assert_eq!(throttled("", v2), expected);
     assert_eq!(throttled("/cpu", v1), expected);
@@ -199,28 +201,6 @@ fn default_routes_name_their_interfaces() {
               fe800000000000000000000000000000 40 00000000000000000000000000000000 00 \
               00000000000000000000000000000000 00000100 00000001 00000000 00000001 eth3\n";
     assert_eq!(interfaces::parse_default_routes_v6(v6), ["eth2"]);
-}
-
-/// A folder that stands for a host, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn with(name: &str, files: &[(&str, &str)]) -> Folder {
-        let name = format!("throng-host-{}-{name}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        for (path, text) in files {
-            let path = folder.0.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        folder
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]
@@ -261,8 +241,8 @@ fn a_folder_stands_for_a_host_with_quota_siblings_and_interfaces() {
         ("proc/sys/net/netfilter/nf_conntrack_count", "12\n"),
     ];
     assert!(files.iter().any(|(path, _)| path.starts_with(net)));
-    let folder = Folder::with("scripted", &files);
-    let host = Host::at(&folder.0);
+    let folder = Folder::with("host-scripted", &files);
+    let host = Host::at(folder.folder());
     let second = std::time::Duration::from_secs(1);
     let reading = host.reading(None, second).unwrap();
     assert_eq!(reading.facts.cores, Some(4));

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use lab::target::products;
 use measure::Observation;
 use measure::observation::{ObservationMode, Series};
 use observe::{Asked, Observer, PERIOD_MIN, Settings, profiles};
+use testing::program::Running;
 
 use crate::query::ask_udp;
 use crate::zone;
@@ -21,16 +22,8 @@ const ATTEMPTS_MAX: usize = 5;
 
 /// A program that serves HTTP, gone when dropped.
 struct Exporter {
-    child: Child,
+    child: Running,
     at: SocketAddr,
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        // It fails only if the process has ended, which is what it is for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Exporter {
@@ -44,7 +37,7 @@ impl Exporter {
             command.arg(format!("--web.listen-address={at}"));
             command.args(arguments).stdin(Stdio::null());
             command.stdout(Stdio::null()).stderr(Stdio::null());
-            let child = command.spawn().unwrap();
+            let child = Running(command.spawn().unwrap());
             let mut exporter = Exporter { child, at };
             if exporter.tells("/metrics", own) {
                 return exporter;

@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -14,20 +13,20 @@ use proto::tls::{
     CipherSuite, ClientSession, ClientTls, ClientTlsOptions, EarlyData, Group, HandshakeKind,
     Roots, ServerTls, ServerTlsOptions, Tickets, TlsVersions, client_config, server_config_with,
 };
+use testing::folder::Folder;
+use testing::program::Running;
 
 /// Longer than anything here takes on a busy machine.
 const WAIT: Duration = Duration::from_secs(60);
 
 /// Certificates for `localhost`, one with an ECDSA and one with an RSA key, in a folder.
 struct Certificates {
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Certificates {
     fn new(label: &str) -> Certificates {
-        let name = format!("throng-openssl-{label}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir(&folder).unwrap();
+        let folder = Folder::new(&format!("openssl-{label}"));
         for (name, key) in [
             ("ec", "ec -pkeyopt ec_paramgen_curve:P-256"),
             ("rsa", "rsa:2048"),
@@ -38,14 +37,17 @@ impl Certificates {
                 "req -x509 -newkey {key} -nodes -days 2 -subj /CN=localhost {extensions} -keyout \
                  {name}-key.pem -out {name}.pem"
             );
-            let made = openssl(&flags).current_dir(&folder).output().unwrap();
+            let made = openssl(&flags)
+                .current_dir(folder.folder())
+                .output()
+                .unwrap();
             assert!(made.status.success(), "{made:?}");
         }
         Certificates { folder }
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.folder.join(name)).unwrap()
+        std::fs::read(self.folder.path(name)).unwrap()
     }
 
     /// Both certificates, as authorities.
@@ -60,12 +62,6 @@ impl Certificates {
     }
 }
 
-impl Drop for Certificates {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 fn openssl(flags: &str) -> Command {
     let mut command = Command::new("openssl");
     command.args(flags.split_whitespace());
@@ -74,7 +70,7 @@ fn openssl(flags: &str) -> Command {
 
 /// `openssl s_server` with both certificates; killed when dropped.
 struct Server {
-    child: Child,
+    _child: Running,
     address: SocketAddr,
     /// Open, or it would end.
     _stdin: ChildStdin,
@@ -89,9 +85,9 @@ impl Server {
              rsa-key.pem {flags}"
         );
         let mut command = openssl(&flags);
-        command.current_dir(&certificates.folder);
+        command.current_dir(certificates.folder.folder());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let mut child = Running(command.stderr(Stdio::null()).spawn().unwrap());
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let address = loop {
             let mut line = String::new();
@@ -111,7 +107,7 @@ impl Server {
         });
         Server {
             _stdin: child.stdin.take().unwrap(),
-            child,
+            _child: child,
             address,
             printed,
             _reader: reader,
@@ -120,13 +116,6 @@ impl Server {
 
     fn printed(&self) -> String {
         self.printed.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -349,7 +338,7 @@ fn send(tls: &mut ServerTls, stream: &mut TcpStream) {
 fn s_client(certificates: &Certificates, address: SocketAddr, flags: &str, line: &str) -> String {
     let flags = format!("s_client -connect {address} -CAfile ec.pem -ign_eof {flags}");
     let mut command = openssl(&flags);
-    command.current_dir(&certificates.folder);
+    command.current_dir(certificates.folder.folder());
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -409,7 +398,7 @@ fn an_openssl_client_negotiates_every_cipher_suite_and_group() {
 #[test]
 fn an_openssl_client_resumes_and_sends_early_data() {
     let certificates = Certificates::new("client-early");
-    std::fs::write(certificates.folder.join("early.txt"), "early ").unwrap();
+    certificates.folder.write("early.txt", "early ");
     let config = certificates.server(&ServerTlsOptions {
         tickets: Tickets::Stored {
             count: 2,

@@ -1,8 +1,7 @@
 //! Our responder, asked by clients that are not ours, and loaded by other generators.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use proto::Transport;
 use proto::doq::MessageIds;
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{ResponderConfig, Zone};
+use testing::folder::Folder;
 
 use crate::clients::{Asked, Way, ask_all_ways};
 use crate::{numbers_after, zone};
@@ -32,23 +32,12 @@ pub(crate) struct Responder {
     folder: Folder,
 }
 
-/// A folder that ends with its responder.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Responder {
     /// Starts it at `address`; the folder is named for the test.
     pub(crate) fn start(address: IpAddr, over: &[Transport], test: &str) -> Responder {
-        let name = format!("{test}-{}", std::process::id());
-        let folder = Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
-        fs::create_dir_all(&folder.0).unwrap();
+        let folder = Folder::new(test);
         let identity = self_signed(&SelfSigned::default()).unwrap();
-        fs::write(folder.0.join("authority.pem"), &identity.certificate_pem).unwrap();
+        folder.write("authority.pem", &identity.certificate_pem);
         let config = ResponderConfig {
             listen: over.iter().map(|it| (*it, (address, 0).into())).collect(),
             listen_http: vec![(address, 0).into()],
@@ -63,7 +52,7 @@ impl Responder {
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder.0
+        self.folder.folder()
     }
 
     pub(crate) fn address(&self, transport: Transport) -> SocketAddr {
@@ -76,12 +65,11 @@ impl Responder {
     }
 
     /// Writes the names file that generators read, and returns its path.
-    pub(crate) fn write_names(&self) -> PathBuf {
+    pub(crate) fn write_names(&self) -> String {
         let existing = (1..=EXISTING).map(|number| format!("test-record-{number}.lab.test. A\n"));
         let missing = (1..=MISSING).map(|number| format!("missing-{number}.lab.test. A\n"));
-        let path = self.folder.0.join("names.txt");
-        fs::write(&path, existing.chain(missing).collect::<String>()).unwrap();
-        path
+        let names: String = existing.chain(missing).collect();
+        self.folder.write("names.txt", names)
     }
 }
 

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
+use testing::folder::Folder;
+
 use super::find::Target;
 use super::host::{add_cpus, add_softnet, counter};
 use super::*;
@@ -18,27 +20,6 @@ fn allowance() -> Allowance {
         time: Duration::from_secs(60),
         ..Limits::default()
     })
-}
-
-/// A folder that stands for a host, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn with(name: &str, files: &[(&str, &str)]) -> Folder {
-        let folder = std::env::temp_dir().join(format!("observe-{name}-{}", std::process::id()));
-        for (path, text) in files {
-            let path = folder.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]
@@ -139,7 +120,7 @@ fn version_1() -> Folder {
 #[test]
 fn control_groups_of_both_versions_tell_their_time_and_throttling() {
     for folder in [version_2(), version_1()] {
-        let root = Root::at(&folder.0);
+        let root = Root::at(folder.folder());
         let group = Group::of(&root, 5).unwrap();
         assert_eq!(group.quota_cpus(&root), Some(0.5));
         let reading = Reading {
@@ -225,8 +206,8 @@ fn this_process_is_found_by_number_and_by_its_ports_and_tells_its_series() {
 
 #[test]
 fn what_a_process_writes_to_files_is_their_growth_and_no_sockets() {
-    let log = std::env::temp_dir().join(format!("observe-log-{}", std::process::id()));
-    let mut file = fs::File::create(&log).unwrap();
+    let folder = Folder::new("observe-log");
+    let mut file = fs::File::create(folder.path("log")).unwrap();
     let target = Target::Number(std::process::id());
     let mut program = Program::new(Root::this(), target);
     let written = |program: &mut Program| {
@@ -238,7 +219,6 @@ fn what_a_process_writes_to_files_is_their_growth_and_no_sockets() {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.send_to(&[0; 1_000], udp.local_addr().unwrap()).unwrap();
     let after = written(&mut program);
-    fs::remove_file(&log).unwrap();
     // The harness may print meanwhile.
     assert!(after - before >= 5_000.0, "{before} {after}");
 }
