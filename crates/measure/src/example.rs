@@ -1,18 +1,19 @@
-//! A small, consistent run record for tests.
+//! The example of a run record: small, and its figures agree. For tests, which change it where they
+//! want another one: those of this crate know it as `crate::example`, all others as
+//! `testing::example`.
 
-use crate::experience::{ClientExperience, ClientFigures, GroupRecord};
-use crate::facts::{HostFacts, NetworkFacts, WorkerFacts};
-use crate::interval::Interval;
-use crate::limit::Verdict;
-use crate::record::{Agent, EndedBy, Phases, RunRecord, SCHEMA_VERSION};
-use crate::scenario::{
-    Arrival, ConnectionPolicy, DriverKind, QuestionChoice, Questions, ScenarioRecord, Transport,
+use measure::record::{Agent, SCHEMA_VERSION};
+use measure::{
+    Arrival, ClientExperience, ClientFigures, ConnectionPolicy, DriverKind, EndedBy, GroupRecord,
+    HostFacts, Interval, NetworkFacts, Phases, QuestionChoice, Questions, RunRecord,
+    ScenarioRecord, Transport, Verdict, WorkerFacts,
 };
 
-pub(crate) const SECOND: u64 = 1_000_000_000;
+/// A second in nanoseconds.
+pub const SECOND: u64 = 1_000_000_000;
 
 /// An interval of one second in which `latencies` were measured: (latency in ns, times).
-pub(crate) fn interval(index: u64, latencies: &[(u64, u64)]) -> Interval {
+pub fn interval(index: u64, latencies: &[(u64, u64)]) -> Interval {
     let mut interval = Interval {
         start_ns: index * SECOND,
         end_ns: (index + 1) * SECOND,
@@ -46,7 +47,7 @@ pub(crate) fn interval(index: u64, latencies: &[(u64, u64)]) -> Interval {
 }
 
 /// Ten clients that shared a run: the first got half of all responses, the others what was left.
-pub(crate) fn group(total: &Interval) -> GroupRecord {
+pub fn group(total: &Interval) -> GroupRecord {
     let mut experience = ClientExperience::default();
     let mut left: Vec<u64> = Vec::new();
     for (low, _, count) in total.distributions.latency.buckets() {
@@ -69,18 +70,34 @@ pub(crate) fn group(total: &Interval) -> GroupRecord {
         experience.record(&figures, 2_000_000_000);
     }
     GroupRecord {
+        experience: Some(experience),
+        ..group_without_experience(total)
+    }
+}
+
+fn group_without_experience(total: &Interval) -> GroupRecord {
+    GroupRecord {
         name: GroupRecord::PLAIN.into(),
         clients: 10,
         scenario: scenario(SECOND),
         total: total.clone(),
         timeline: None,
-        experience: Some(experience),
+        experience: None,
         script: None,
     }
 }
 
 /// A closed-loop UDP run of `intervals`, each of a second.
-pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
+pub fn record(intervals: Vec<Interval>) -> RunRecord {
+    let record = record_without_experience(intervals);
+    RunRecord {
+        groups: vec![group(&record.total)],
+        ..record
+    }
+}
+
+/// As [`record`], without what each client got: of millions of responses that takes long.
+pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
     let total = Interval::total(&intervals);
     let seconds = intervals.len() as u64;
     RunRecord {
@@ -121,7 +138,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
             ..WorkerFacts::default()
         }],
         targets: Vec::new(),
-        groups: vec![group(&total)],
+        groups: vec![group_without_experience(&total)],
         total,
         warmup: Interval::default(),
         intervals,
@@ -143,7 +160,7 @@ pub(crate) fn record(intervals: Vec<Interval>) -> RunRecord {
 }
 
 /// So many clients got responses, and so many others asked and got none.
-pub(crate) fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
+pub fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
     let mut experience = ClientExperience::default();
     for client in 0..served + unserved {
         let mut figures = ClientFigures {
@@ -159,7 +176,7 @@ pub(crate) fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
 }
 
 /// So many of 200 TCP clients are served, and the others refused or reset.
-pub(crate) fn cap_tcp_clients(record: &mut RunRecord, served: u64) {
+pub fn cap_tcp_clients(record: &mut RunRecord, served: u64) {
     record.scenario.transport = Transport::Tcp.into();
     record.scenario.clients = 200;
     serve(record, served, 200 - served);
@@ -171,7 +188,8 @@ pub(crate) fn cap_tcp_clients(record: &mut RunRecord, served: u64) {
     record.total = Interval::total(&record.intervals);
 }
 
-pub(crate) fn scenario(duration_ns: u64) -> ScenarioRecord {
+/// A closed loop of 100 queries over UDP.
+pub fn scenario(duration_ns: u64) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:53".into(),
         server_name: Some("ns1.example".into()),

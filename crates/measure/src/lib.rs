@@ -100,7 +100,10 @@ pub mod verdict;
 #[path = "../tests/conforms/mod.rs"]
 mod conforms;
 #[cfg(test)]
-mod example;
+pub mod example;
+/// The name that other crates have for this one: `example` is a module of crate testing too.
+#[cfg(test)]
+extern crate self as measure;
 mod zero;
 
 pub use ab::AbComparison;

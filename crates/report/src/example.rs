@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use measure::observation::{ObservationMode, Observed, Recorder, Scrape, SeriesKind, ServerFacts};
-use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, ClientExperience, ClientFigures, ConnectionPolicy, Counts, DriverKind, EndedBy,
-    GroupRecord, HostFacts, HttpMethod, HttpRequest, HttpScheme, Interval, NetworkFacts, Phases,
-    Process, QuestionChoice, Questions, RunRecord, ScenarioRecord, TlsFacts, TlsSettings,
-    Transport, Verdict, WorkerFacts, judge,
+    Arrival, ClientExperience, ClientFigures, Counts, EndedBy, GroupRecord, HostFacts, HttpMethod,
+    HttpRequest, HttpScheme, Interval, Phases, Process, RunRecord, ScenarioRecord, TlsFacts,
+    TlsSettings, Transport, WorkerFacts, judge,
 };
-
-const SECOND: u64 = 1_000_000_000;
+use testing::example::{self, SECOND};
 
 /// A second in which `number` queries were answered, a tenth in 1 ms, the rest in 5.5 ms.
 fn interval(index: u64, number: u64) -> Interval {
@@ -51,59 +48,28 @@ fn interval(index: u64, number: u64) -> Interval {
 }
 
 fn record(scenario: ScenarioRecord, intervals: Vec<Interval>) -> RunRecord {
-    let total = Interval::total(&intervals);
-    let scenario_clients = scenario.clients;
-    let mut record = RunRecord {
-        schema_version: SCHEMA_VERSION.into(),
-        throng_version: "0.1.0".into(),
-        started_at: "2026-01-28T09:00:00Z".into(),
-        generators: 1,
-        processes: 1,
+    let plain = example::record_without_experience(intervals);
+    let group = GroupRecord {
+        clients: scenario.clients,
         scenario: scenario.clone(),
-        asked: Vec::new(),
-        driver: DriverKind::Epoll,
-        driver_reason: None,
-        self_test: false,
+        experience: Some(experience(scenario.clients, &plain.total)),
+        ..plain.groups[0].clone()
+    };
+    let worker = WorkerFacts {
+        cpu: Some(1),
+        cpu_ns: SECOND / 2,
+        wall_ns: 2 * SECOND,
+        ..plain.workers[0].clone()
+    };
+    let mut record = RunRecord {
+        scenario,
         agents: Vec::new(),
-        merged_by_force: Vec::new(),
         hosts: vec![HostFacts::default()],
         phases: Phases::default(),
         measured_ns: 2 * SECOND,
-        responses_in_window: 0,
-        workers: vec![WorkerFacts {
-            cpu: Some(1),
-            cpu_ns: SECOND / 2,
-            wall_ns: 2 * SECOND,
-            queries: total.counts.sent,
-            ..WorkerFacts::default()
-        }],
-        targets: Vec::new(),
-        groups: vec![GroupRecord {
-            name: GroupRecord::PLAIN.into(),
-            clients: scenario_clients,
-            scenario,
-            timeline: None,
-            experience: Some(experience(scenario_clients, &total)),
-            total: total.clone(),
-            script: None,
-        }],
-        total,
-        warmup: Interval::default(),
-        intervals,
-        intervals_merged: 1,
-        outages: None,
-        degraded: None,
-        timeline: None,
-        network: NetworkFacts::default(),
-        responder: None,
-        observations: Vec::new(),
-        events: Vec::new(),
-        simulation: None,
-        ended_by: EndedBy::Duration,
-        steady_state: None,
-        verdict: Verdict::default(),
-        warnings: Vec::new(),
-        summary: None,
+        workers: vec![worker],
+        groups: vec![group],
+        ..plain
     };
     let in_window = record
         .intervals_in_window()
@@ -139,45 +105,12 @@ fn experience(clients: u64, total: &Interval) -> ClientExperience {
 fn scenario(transport: Transport, arrival: Arrival) -> ScenarioRecord {
     ScenarioRecord {
         target: "192.0.2.1:853".into(),
-        server_name: Some("ns1.example".into()),
         transport: transport.into(),
-        questions: Questions {
-            source: "names.txt".into(),
-            count: 1_000,
-            choice: QuestionChoice::default(),
-        },
         arrival,
-        per_client: None,
-        shape: None,
-        script: None,
-        profile: None,
-        replay: None,
-        presence: Default::default(),
         clients: 200,
-        workers: 1,
         cpus: vec![1],
-        duration_ns: Some(2 * SECOND),
-        warmup_ns: 0,
-        timeout_ns: 5 * SECOND,
-        interval_ns: SECOND,
-        queries_max: None,
-        seed: 7,
-        local_addresses: Vec::new(),
-        local_port: 0,
-        connections: ConnectionPolicy::default(),
-        http: None,
-        socket_buffer_octets: None,
         edns: None,
-        edns_padding_octets: None,
-        edns_keepalive: false,
-        tcp_fallback: false,
-        stub: None,
-        offload: true,
-        timestamps: None,
-        tls: None,
-        tsig_algorithm: None,
-        goodput_rcodes: vec![0, 3],
-        labels: Default::default(),
+        ..example::scenario(2 * SECOND)
     }
 }
 

@@ -3,6 +3,7 @@
 //! * [`quiet`]: how much a host disturbed a run, read from the run's record.
 //! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
 //! * [`host`]: rights of this process.
+//! * [`example`]: a run record, which tests change where they want another one.
 //! * [`folder`]: a temporary folder of one test, in which no process may be left.
 //! * [`program`]: processes that a test starts, none of which outlives it.
 //! * [`ports`]: ports that answer nothing, and ports that refuse.
@@ -11,6 +12,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+#[path = "../../measure/src/example.rs"]
+pub mod example;
 pub mod folder;
 pub mod host;
 pub mod ports;

@@ -42,7 +42,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 15] = [
     ),
     ("engine", &["script", "load", "driver", "measure", "proto"]),
     ("responder", &["driver", "measure", "proto", "settings"]),
-    ("report", &["measure"]),
+    ("report", &["measure", "testing"]),
     ("history", &["measure"]),
     ("observe", &["measure", "proto", "testing"]),
     ("testing", &["measure"]),

@@ -1,12 +1,11 @@
 //! Run records with the figures that four articles print, as their authors would have them had they
 //! measured with this tool. What the articles do not print is filled in as plainly as possible.
 
-use measure::record::SCHEMA_VERSION;
 use measure::{
-    Arrival, ConnectionPolicy, DriverKind, EndedBy, GroupRecord, HostFacts, Interval, NetworkFacts,
-    Phases, QuestionChoice, Questions, RunRecord, ScenarioRecord, Transport, Verdict, WorkerFacts,
-    judge,
+    Arrival, GroupRecord, HostFacts, Interval, Phases, QuestionChoice, Questions, RunRecord,
+    ScenarioRecord, Transport, WorkerFacts, judge,
 };
+use testing::example;
 
 const SECOND: f64 = 1e9;
 
@@ -79,22 +78,23 @@ impl Printed {
 
     pub(crate) fn record(&self) -> RunRecord {
         let intervals: Vec<Interval> = (0..self.intervals).map(|at| self.interval(at)).collect();
-        let total = Interval::total(&intervals);
         let scenario = self.scenario();
         let measured_ns = (self.seconds * SECOND) as u64;
-        let mut record = RunRecord {
-            schema_version: SCHEMA_VERSION.into(),
-            throng_version: "0.1.0".into(),
-            started_at: self.started_at(),
-            generators: 1,
-            processes: 1,
+        let plain = example::record_without_experience(intervals);
+        let group = GroupRecord {
+            clients: self.clients,
             scenario: scenario.clone(),
-            asked: Vec::new(),
-            driver: DriverKind::Epoll,
-            driver_reason: None,
-            self_test: false,
+            ..plain.groups[0].clone()
+        };
+        let worker = WorkerFacts {
+            cpu_ns: measured_ns / 2,
+            wall_ns: measured_ns,
+            ..plain.workers[0].clone()
+        };
+        let mut record = RunRecord {
+            started_at: self.started_at(),
+            scenario,
             agents: Vec::new(),
-            merged_by_force: Vec::new(),
             hosts: vec![HostFacts {
                 cpu_model: Some("Example CPU".into()),
                 cores: Some(8),
@@ -105,40 +105,9 @@ impl Printed {
                 ..Phases::default()
             },
             measured_ns,
-            responses_in_window: total.counts.responses,
-            targets: Vec::new(),
-            groups: vec![GroupRecord {
-                name: GroupRecord::PLAIN.into(),
-                clients: self.clients,
-                scenario,
-                total: total.clone(),
-                timeline: None,
-                experience: None,
-                script: None,
-            }],
-            workers: vec![WorkerFacts {
-                cpu_ns: measured_ns / 2,
-                wall_ns: measured_ns,
-                queries: total.counts.sent,
-                ..WorkerFacts::default()
-            }],
-            total,
-            warmup: Interval::default(),
-            intervals,
-            intervals_merged: 1,
-            outages: None,
-            degraded: None,
-            timeline: None,
-            network: NetworkFacts::default(),
-            responder: None,
-            observations: Vec::new(),
-            events: Vec::new(),
-            simulation: None,
-            ended_by: EndedBy::Duration,
-            steady_state: None,
-            verdict: Verdict::default(),
-            warnings: Vec::new(),
-            summary: None,
+            workers: vec![worker],
+            groups: vec![group],
+            ..plain
         };
         record.verdict = judge(&record);
         record.check().expect("figures of one run agree");
@@ -224,39 +193,15 @@ impl Printed {
                 outstanding: self.outstanding,
                 rate_qps_max: None,
             },
-            per_client: None,
-            shape: None,
-            profile: None,
-            replay: None,
-            stub: None,
-            script: None,
-            presence: Default::default(),
             clients: self.clients,
-            workers: 1,
             cpus: Vec::new(),
-            duration_ns: Some((self.seconds.round() * SECOND) as u64),
-            warmup_ns: 0,
-            timeout_ns: 5 * SECOND as u64,
             interval_ns: (self.seconds * SECOND) as u64 / self.intervals,
-            queries_max: None,
             seed: 1,
-            local_addresses: Vec::new(),
-            local_port: 0,
-            connections: ConnectionPolicy::default(),
-            http: None,
-            socket_buffer_octets: None,
             edns: None,
-            edns_padding_octets: None,
-            edns_keepalive: false,
-            tcp_fallback: false,
-            offload: true,
-            timestamps: None,
-            tls: None,
-            tsig_algorithm: None,
-            goodput_rcodes: vec![0, 3],
             labels: labels
                 .map(|(key, value)| ((*key).to_owned(), value.clone()))
                 .collect(),
+            ..example::scenario((self.seconds.round() * SECOND) as u64)
         }
     }
 }
