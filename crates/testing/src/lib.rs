@@ -7,6 +7,7 @@
 //! * [`folder`]: a temporary folder of one test, in which no process may be left.
 //! * [`program`]: processes that a test starts, none of which outlives it.
 //! * [`ports`]: ports that answer nothing, and ports that refuse.
+//! * [`wait`]: waits for what another process does.
 //!
 //! Only tests depend on this crate.
 #![forbid(unsafe_code)]
@@ -20,3 +21,4 @@ pub mod ports;
 pub mod program;
 pub mod quiet;
 pub mod timed;
+pub mod wait;
