@@ -272,19 +272,6 @@ fn ipv6_has_one_loopback_address_and_elsewhere_addresses_are_given() {
     throng(&given).refused_with("source addresses", "--local-address");
 }
 
-#[test]
-fn a_part_that_is_stopped_does_not_hold_the_others_for_ever() {
-    let mut running = Running::start("--processes 2 --clients 4 --rate 100 --timeout 100ms");
-    let parts = parts_of(running.child.id());
-    execute(&format!("kill -s STOP {}", parts[0])).succeeded();
-    let (code, stdout, stderr) = running.ended();
-    assert_eq!(code, Some(1), "{stderr}");
-    assert_eq!(stdout, "");
-    assert!(stderr.contains("has not reported for"), "{stderr}");
-    assert!(stderr.contains("SIGSTOP"), "{stderr}");
-    wait_until_ended(&parts);
-}
-
 /// A file of proc(5) of a process, as text.
 fn of_process(pid: u32, name: &str) -> String {
     let octets = std::fs::read(format!("/proc/{pid}/{name}")).unwrap();

@@ -233,7 +233,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             Do::Shell("kill -s STOP $(pgrep -P $PID | head -n 1)"),
         )],
         flags: "--duration 60s --processes 2 --timeout 100ms",
-        ends: Ends::without_record(1, "has not reported for"),
+        ends: Ends::without_record(1, " s\nhint: it may have been stopped (SIGSTOP)"),
         ..NONE
     },
     Fault {
