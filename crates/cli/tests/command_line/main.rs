@@ -24,6 +24,7 @@ mod durable;
 mod ends;
 mod eval;
 mod experiment;
+mod experiments;
 mod fit;
 mod flags;
 mod fleet;

@@ -5,32 +5,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
 
 use measure::RunRecord;
 use measure::internet::Internet;
+use measure::metric::Metric;
 use rustix::process::{Pid, Signal, kill_process};
 use testing::folder::Folder;
-use testing::program::{Finished, execute};
+use testing::wait;
 
+use crate::experiments::{EXTERNAL, experiment, left_in};
 use crate::process::THRONG;
-
-/// Runs a command about the experiment `text`.
-fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {
-    let file = folder.write("cells.toml", text);
-    let temporary = folder.path("temporary");
-    fs::create_dir_all(&temporary).unwrap();
-    let command = command
-        .replace("FILE", &file)
-        .replace("OUT", &folder.path("out"));
-    execute(&format!(
-        "env TMPDIR={temporary} {THRONG} experiment {command}"
-    ))
-}
-
-fn left_in(folder: &Folder) -> usize {
-    fs::read_dir(folder.path("temporary")).unwrap().count()
-}
 
 const CELLS: &str = r#"
 [lab]
@@ -114,53 +98,66 @@ fn servers_are_started_for_their_runs_and_each_start_is_a_repetition() {
     );
 }
 
+const CEILINGS: &str = r#"
+repetitions = 1
+[run]
+outstanding = 20
+clients = 2
+warmup = "0s"
+duration = "200ms"
+[matrix]
+transport = ["udp", "tcp"]
+[[server]]
+label = "fast"
+product = "responder"
+data = "zone:20"
+[[server]]
+label = "slow"
+product = "responder"
+data = "zone:20"
+[server.factors]
+ceiling = 100
+"#;
+
 #[test]
 fn cells_near_the_ceiling_of_the_generator_are_named_and_others_are_not() {
     let folder = Folder::new("server-cells-ceilings");
-    let lab = "repetitions = 2\n[run]\noutstanding = 20\nclients = 2\nduration = \"300ms\"\n";
-    let matrix = "[matrix]\ntransport = [\"udp\", \"tcp\"]\n";
-    let server = |label: &str, factors: &str| {
-        format!(
-            "[[server]]\nlabel = \"{label}\"\nproduct = \"responder\"\n\
-             data = \"zone:20\"\n{factors}"
-        )
+    let told = experiment(&folder, CEILINGS, "run FILE --output OUT");
+    let named = |told: &Finished| {
+        told.stderr
+            .matches("generator's ceiling, transport ")
+            .count()
     };
-    let slow = server("slow", "[server.factors]\nceiling = 100\n");
-    let text = format!("{lab}{matrix}{}{slow}", server("fast", ""));
-    let told = experiment(&folder, &text, "run FILE --output OUT");
-    let count = told
-        .stderr
-        .matches("generator's ceiling, transport ")
-        .count();
-    assert_eq!(count, 2, "{}", told.stderr);
-    let results = experiment(&folder, &text, "results OUT").succeeded();
-    for load in ["transport udp", "transport tcp"] {
-        let line = format!("generator's ceiling: {load}: ");
+    assert_eq!(named(&told), 2, "{}", told.stderr);
+    let results = experiment(&folder, CEILINGS, "results OUT").succeeded();
+    let qps = |path: &str| {
+        let text = fs::read_to_string(folder.path(&format!("out/{path}"))).unwrap();
+        Metric::Qps.of(&RunRecord::from_json(&text).unwrap())
+    };
+    for transport in ["udp", "tcp"] {
+        let line = format!("generator's ceiling: transport {transport}: ");
         assert_eq!(results.matches(&line).count(), 1, "{results}");
+        let ceiling = qps(&format!("ceilings/transport={transport},r1.ceiling")).unwrap();
+        // What a host that is busy lets them reach is known from their records.
+        for server in ["fast", "slow"] {
+            let name = format!("transport {transport}, server {server}");
+            let line = format!("near the generator's ceiling: {name}");
+            let cell = format!("records/transport={transport},server={server}");
+            let is_near = qps(&format!("{cell},r1.json")).unwrap() >= 0.9 * ceiling;
+            assert_eq!(results.contains(&line), is_near, "{line}: {results}");
+        }
     }
-    // A responder against a responder may be near, a hundred responses a second are not.
-    let near = |label: &str| {
-        let line = format!("near the generator's ceiling: transport udp, server {label}: ");
-        results.contains(&line)
-    };
-    assert!(!near("slow"), "{results}");
     let records = fs::read_dir(folder.path("out/records")).unwrap();
-    assert_eq!(records.count(), 8);
+    assert_eq!(records.count(), 4);
     // What was measured once is not measured again.
     fs::remove_dir_all(folder.path("out/records")).unwrap();
-    let again = experiment(&folder, &text, "run FILE --output OUT");
-    assert!(
-        !again.stderr.contains("generator's ceiling"),
-        "{}",
-        again.stderr
-    );
-    let without = text.replace("[run]", "[lab]\nceilings = false\n[run]");
+    let again = experiment(&folder, CEILINGS, "run FILE --output OUT");
+    assert_eq!(named(&again), 0, "{}", again.stderr);
+    let records = fs::read_dir(folder.path("out/records")).unwrap();
+    assert_eq!(records.count(), 4);
+    let without = CEILINGS.replace("[run]", "[lab]\nceilings = false\n[run]");
     let without = experiment(&folder, &without, "run FILE --output OUT2");
-    assert!(
-        !without.stderr.contains("generator's ceiling"),
-        "{}",
-        without.stderr
-    );
+    assert_eq!(named(&without), 0, "{}", without.stderr);
 }
 
 #[test]
@@ -226,16 +223,18 @@ fn process_in(temporary: &str, program: &str) -> Option<i32> {
 #[test]
 fn a_server_that_ends_in_mid_run_is_told_and_is_no_result() {
     let folder = Folder::new("cells-killed");
+    // The first run ends because its server is gone, and not before.
     let text = r#"
 repetitions = 1
 [run]
-rate = 100
-duration = "3s"
-timeout = "1s"
+transport = "tcp"
+outstanding = 1
+clients = 1
+timeout = "2s"
+[matrix]
+queries = [1000000000, 20]
 [[server]]
 product = "unbound"
-[[server]]
-product = "bind"
 "#;
     let temporary = folder.path("temporary");
     fs::create_dir_all(&temporary).unwrap();
@@ -244,23 +243,20 @@ product = "bind"
     command.args(["experiment", "run", &file, "--output", &folder.path("out")]);
     command.env("TMPDIR", &temporary).stderr(Stdio::piped());
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
-    let log = folder.path("out/logs/server=unbound,r1.txt");
-    while !Path::new(&log).exists() {
-        assert!(child.try_wait().unwrap().is_none(), "it was not run");
-        thread::yield_now();
-    }
+    let log = folder.path("out/logs/queries=1000000000,server=unbound,r1.txt");
+    wait::until_child(&mut child, "the run", |_| Path::new(&log).exists());
     let server = process_in(&temporary, "unbound").unwrap();
     kill_process(Pid::from_raw(server).unwrap(), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let told = "server unbound, repetition 1: `unbound` ended in mid-run (signal: 9 (SIGKILL)";
+    let told = "queries 1000000000, server unbound, repetition 1: `unbound` ended in mid-run (signal: 9 (SIGKILL)";
     assert!(said.contains(told), "{said}");
     assert!(said.contains("1 run failed"), "{said}");
     let records = fs::read_dir(folder.path("out/records")).unwrap().flatten();
     let names = records.map(|it| it.file_name().into_string().unwrap());
     let results: Vec<String> = names.filter(|it| it.ends_with(".json")).collect();
-    assert_eq!(results, ["server=bind,r1.json"]);
+    assert_eq!(results, ["queries=20,server=unbound,r1.json"]);
     assert_eq!(left_in(&folder), 0);
 }
 
@@ -335,31 +331,10 @@ behind = ["udp", "dot"]
     assert_eq!(cells.len(), 8, "{cells:?}");
 }
 
-const MIX: &str = r#"
-[lab]
-starts = 1
-
-[run]
-names = "names"
-rate = 200
-queries = 60
-warmup = "0s"
-
-[matrix]
-transport = ["udp", "dot"]
-
-[[server]]
-product = "coredns"
-data = "zone:10,ttl=1h"
-[server.factors]
-external = "30ms"
-behind = ["none", "udp"]
-"#;
-
 #[test]
 fn names_outside_the_zone_are_asked_of_a_resolver() {
     let folder = Folder::new("resolvers-external");
-    let mix = (1..=10).map(|number| {
+    let names = (1..=10).map(|number| {
         let kinds = [
             "test-record-N.lab.test.",
             "missing-N.lab.test.",
@@ -368,8 +343,12 @@ fn names_outside_the_zone_are_asked_of_a_resolver() {
         let lines = kinds.map(|kind| kind.replace('N', &number.to_string()) + " A\n");
         lines.concat()
     });
-    folder.write("names", mix.collect::<String>());
-    experiment(&folder, MIX, "run FILE --output OUT").succeeded();
+    folder.write("names", names.collect::<String>());
+    let mix = EXTERNAL.replace(
+        "behind = \"none\"",
+        "behind = [\"none\", \"udp\"]\n[matrix]\ntransport = [\"udp\", \"dot\"]",
+    );
+    experiment(&folder, &mix, "run FILE --output OUT").succeeded();
     let of = |part: &str| {
         let files = fs::read_dir(folder.path(&format!("out/{part}"))).unwrap();
         let texts = files.map(|it| fs::read_to_string(it.unwrap().path()).unwrap());
@@ -385,7 +364,7 @@ fn names_outside_the_zone_are_asked_of_a_resolver() {
         assert_eq!(counts.rcodes.by_rcode[3], 20, "{:?}", record.verdict);
         assert!(latency.max_ns() >= Some(30_000_000));
     }
-    let results = experiment(&folder, MIX, "results OUT").succeeded();
+    let results = experiment(&folder, &mix, "results OUT").succeeded();
     let internets = of("internet");
     assert_eq!(internets.len(), 4);
     for text in internets {
@@ -400,7 +379,7 @@ fn names_outside_the_zone_are_asked_of_a_resolver() {
         let row = format!("external: {queries} queries");
         assert!(results.contains(&row), "no `{row}`: {results}");
     }
-    let wrong = MIX.replace("30ms", "soon");
+    let wrong = mix.replace("30ms", "soon");
     experiment(&folder, &wrong, "run FILE --output OUT").refused_with("`soon` is wrong", "10ms");
     let cluster = wrong.replace("starts = 1", "starts = 1\ntopology = \"kubernetes\"");
     let cluster = cluster

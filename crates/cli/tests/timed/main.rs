@@ -11,6 +11,9 @@ mod latencies;
 mod servers;
 
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
+#[path = "../command_line/experiments.rs"]
+mod experiments;
+#[allow(dead_code, reason = "the tests of the command line use the rest of it")]
 #[path = "../command_line/fleet.rs"]
 mod fleet;
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]

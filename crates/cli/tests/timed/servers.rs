@@ -5,30 +5,11 @@ use std::fs;
 use measure::RunRecord;
 use measure::internet::Internet;
 use testing::folder::Folder;
-use testing::program::execute;
 use testing::quiet::{Disturbance, Quiet};
 use testing::timed::{Attempt, on_quiet_host};
 
+use crate::experiments::{EXTERNAL, experiment};
 use crate::host::wrong_unless;
-use crate::process::THRONG;
-
-const EXTERNAL: &str = r#"
-[lab]
-starts = 1
-
-[run]
-names = "names"
-rate = 200
-queries = 40
-warmup = "0s"
-
-[[server]]
-product = "coredns"
-data = "zone:10,ttl=1h"
-[server.factors]
-external = "30ms"
-behind = "none"
-"#;
 
 #[test]
 fn names_outside_the_zone_are_asked_of_a_resolver_once_and_kept() {
@@ -39,12 +20,8 @@ fn names_outside_the_zone_are_asked_of_a_resolver_once_and_kept() {
             _ => format!("www.{number}.example. A\n"),
         });
         folder.write("names", names.collect::<String>());
-        let file = folder.write("cells.toml", EXTERNAL);
-        let output = folder.path("out");
-        let temporary = folder.path("temporary");
-        fs::create_dir_all(&temporary).unwrap();
-        let run = format!("{THRONG} experiment run {file} --output {output}");
-        execute(&format!("env TMPDIR={temporary} {run}")).succeeded();
+        let text = EXTERNAL.replace("queries = 60", "queries = 40");
+        experiment(&folder, &text, "run FILE --output OUT").succeeded();
         let only = |part: &str| {
             let mut files = fs::read_dir(folder.path(&format!("out/{part}"))).unwrap();
             fs::read_to_string(files.next().unwrap().unwrap().path()).unwrap()
