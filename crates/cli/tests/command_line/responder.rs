@@ -5,6 +5,7 @@ use std::process::Command;
 use measure::RunRecord;
 use testing::folder::Folder;
 use testing::program::execute;
+use testing::wait;
 
 use crate::process::{Counters, Responder, THRONG, measured, throng};
 
@@ -72,24 +73,36 @@ fn run_with(folder: &Folder, faults: &str, flags: &str) -> (RunRecord, Counters)
     (record, counters)
 }
 
+/// Responses that came after the timeout, as they do on a busy host, or after the end; checks that
+/// all queries without a response in time are these and those that the responder did not answer.
+#[track_caller]
+fn too_late(record: &RunRecord, unanswered: u64) -> u64 {
+    let counts = &record.total.counts;
+    let too_late = counts.timeouts.checked_sub(unanswered);
+    assert!(too_late >= Some(counts.late), "{unanswered}: {counts:?}");
+    too_late.unwrap_or(0)
+}
+
 #[test]
 fn faults_are_counted_alike_at_both_ends() {
     let folder = Folder::new("faults");
     let faults = "--loss 0.1 --rcodes SERVFAIL=0.2,NXDOMAIN=0.1 --truncate 0.1";
     let (record, counters) = run_with(&folder, faults, "--outstanding 300 --timeout 2s");
     let (counts, text) = (&record.total.counts, &counters.0);
-    assert_eq!(
-        counts.timeouts,
-        counters.get("responses lost on purpose"),
-        "{text}"
-    );
-    assert_eq!(counts.responses, counters.get("responses sent"), "{text}");
+    let lost = counters.get("responses lost on purpose");
+    let sent = counters.get("responses sent");
+    assert_eq!(sent + lost, 3000, "{text}");
+    let too_late = too_late(&record, lost);
     for (rcode, name) in [(0, "NOERROR"), (2, "SERVFAIL"), (3, "NXDOMAIN")] {
-        assert_eq!(counts.rcodes.by_rcode[rcode], counters.get(name), "{text}");
+        let there = counters.get(name);
+        let here = there.saturating_sub(too_late)..=there;
+        assert!(here.contains(&counts.rcodes.by_rcode[rcode]), "{text}");
     }
+    // Those that came too late may have been truncated.
+    assert!(counts.truncated + too_late > 180, "{counts:?}\n{text}");
+    assert!(counts.truncated < 420, "{counts:?}\n{text}");
     for (count, share) in [
-        (counts.timeouts, 0.1),
-        (counts.truncated, 0.1),
+        (lost, 0.1),
         (counters.get("SERVFAIL"), 0.2),
         (counters.get("NXDOMAIN"), 0.1),
     ] {
@@ -117,13 +130,9 @@ fn duplicates_and_spoilt_responses_are_told_apart_from_responses() {
 
     let spoilt = "--wrong-id 0.05 --wrong-question 0.05 --garbage 0.05";
     let (record, counters) = run_with(&folder, spoilt, "--outstanding 300 --timeout 2s");
-    let (counts, text) = (&record.total.counts, &counters.0);
+    let counts = &record.total.counts;
     let unexpected = &counts.unexpected;
-    assert_eq!(
-        counts.timeouts,
-        counters.get("responses corrupted on purpose"),
-        "{text}"
-    );
+    too_late(&record, counters.get("responses corrupted on purpose"));
     assert!(
         unexpected.wrong_id > 0 && unexpected.wrong_question > 0,
         "{unexpected:?}"
@@ -325,7 +334,7 @@ fn its_counters_so_far_are_written_when_a_signal_asks_for_them() {
     std::fs::remove_file(&file).unwrap();
     responder.signal("USR1");
     let read = || std::fs::read_to_string(&file).ok();
-    let text = std::iter::repeat_with(read).flatten().next().unwrap();
+    let text = wait::for_some("the counters", read);
     let counters: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(counters["queries"], counters["responses"], "{text}");
     assert!(counters["queries"].as_u64() >= Some(50), "{text}");

@@ -33,7 +33,9 @@ fn check_accounts(seen: &Seen, transport: Transport, queries: u64) {
     let received = seen.target.queries.get(transport);
     assert_eq!(received, queries, "{context}: {}", seen.target);
     assert_eq!(counts.unexpected.total(), 0, "{context}: {counts:?}");
-    assert_eq!(counts.duplicate + counts.late, 0, "{context}: {counts:?}");
+    assert_eq!(counts.duplicate, 0, "{context}: {counts:?}");
+    // Only a query that has timed out has a late response.
+    assert!(counts.late <= counts.timeouts, "{context}: {counts:?}");
 }
 
 /// Asserts in addition that every query was answered, and each client had one connection.
@@ -155,11 +157,16 @@ fn queries_whose_responses_are_lost_time_out_and_no_others() {
         let seen = bed.run(load, |config| config.behaviour.faults.loss = 0.25);
         check_accounts(&seen, transport, QUERIES);
         let (counts, context) = (seen.counts(), &seen.context);
-        assert_eq!(counts.timeouts, seen.target.lost, "{context}: {counts:?}");
-        assert!(counts.timeouts > QUERIES / 10, "{context}: {counts:?}");
-        let answered = counts.responses + counts.timeouts;
-        assert_eq!(answered, QUERIES, "{context}: {counts:?}");
-        assert_eq!(seen.target.responses.get(transport), counts.responses);
+        let lost = seen.target.lost;
+        assert!(lost > QUERIES / 10, "{context}: {}", seen.target);
+        let ended = counts.responses + counts.timeouts;
+        assert_eq!(ended, QUERIES, "{context}: {counts:?}");
+        let answered = seen.target.responses.get(transport);
+        assert_eq!(answered + lost, QUERIES, "{context}: {}", seen.target);
+        // On a busy host a response takes two seconds too: it is late, or comes after the end.
+        let too_late = counts.timeouts.checked_sub(lost);
+        assert!(too_late >= Some(counts.late), "{context}: {counts:?}");
+        assert!(bed.kind() != DriverKind::Sim || too_late == Some(0));
     });
 }
 

@@ -22,12 +22,11 @@ fn faulty_responses_are_told_apart() {
         let counts = ran.counts();
         assert_eq!(responder.queries.get(transport), 1_000, "{transport}");
         let unanswered = responder.lost + responder.spoilt;
-        assert_eq!(
-            counts.responses,
-            1_000 - unanswered,
-            "{transport}: {counts:?}"
-        );
-        assert_eq!(counts.timeouts, unanswered, "{transport}: {counts:?}");
+        let ended = counts.responses + counts.timeouts;
+        assert_eq!(ended, 1_000, "{transport}: {counts:?}");
+        // On a busy host a response takes two seconds too: it is late, or comes after the end.
+        let too_late = counts.timeouts.checked_sub(unanswered);
+        assert!(too_late >= Some(counts.late), "{transport}: {counts:?}");
         assert!(counts.unexpected.wrong_id > 50, "{transport}: {counts:?}");
         assert!(
             counts.unexpected.wrong_question > 50,
@@ -36,13 +35,14 @@ fn faulty_responses_are_told_apart() {
         assert!(counts.unexpected.malformed > 20, "{transport}: {counts:?}");
         // Each duplicate is a second copy of a good or a spoilt response.
         let received = counts.responses + counts.duplicate + counts.unexpected.total();
-        assert_eq!(
-            received,
-            responder.responses.get(transport),
-            "{transport}: {counts:?}"
-        );
-        // The responder counts second copies too.
-        let servfail = responder.rcodes[2] - counts.duplicate..=responder.rcodes[2];
+        let sent = responder.responses.get(transport);
+        assert!(received + counts.late <= sent, "{transport}: {counts:?}");
+        if too_late == Some(0) {
+            assert_eq!(received, sent, "{transport}: {counts:?}");
+        }
+        // The responder counts second copies too, and what came too late.
+        let not_counted = counts.duplicate + 2 * too_late.unwrap_or(0);
+        let servfail = responder.rcodes[2] - not_counted..=responder.rcodes[2];
         assert!(
             servfail.contains(&counts.rcodes.by_rcode[2]),
             "{transport}: {counts:?}"
@@ -66,9 +66,12 @@ fn faulty_responses_on_streams_of_their_own_end_their_queries() {
         let counts = ran.counts();
         let failures = &counts.exchange_failures;
         assert_eq!(responder.queries.get(transport), 1_000, "{transport}");
-        assert_eq!(counts.timeouts, responder.lost, "{transport}: {counts:?}");
-        assert_eq!(
-            failures.malformed, responder.spoilt,
+        // On a busy host an answer takes two seconds too, whatever it is.
+        let too_late = counts.timeouts.checked_sub(responder.lost);
+        let too_late = too_late.unwrap_or_else(|| panic!("{transport}: {counts:?}"));
+        let spoilt = responder.spoilt.saturating_sub(too_late)..=responder.spoilt;
+        assert!(
+            spoilt.contains(&failures.malformed),
             "{transport}: {counts:?}"
         );
         assert!(
