@@ -20,7 +20,12 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// If it is not so within two minutes. `what` says what was waited for.
 #[track_caller]
 pub fn until(what: &str, is_so: impl FnMut() -> bool) {
-    assert!(is_within(PATIENCE, is_so), "timed out waiting for {what}");
+    assert!(is_soon(is_so), "timed out waiting for {what}");
+}
+
+/// Like [`until`], for code that must not panic; false if it is not so within two minutes.
+pub fn is_soon(is_so: impl FnMut() -> bool) -> bool {
+    is_within(PATIENCE, is_so)
 }
 
 /// Waits until there is something at that path.

@@ -27,8 +27,8 @@ fn record_is_synced_before_it_replaces_another_of_its_name() {
         from.contains(".partial") && to.starts_with(&record) && call.ends_with(" = 0")
     });
     let renamed = renamed.unwrap_or_else(|| panic!("nothing was renamed: {calls:?}"));
-    let synced = calls[..renamed].iter().any(|call| {
-        call.contains("sync(") && call.contains(".partial>") && call.ends_with(" = 0")
-    });
+    let synced = calls[..renamed]
+        .iter()
+        .any(|call| call.contains("sync(") && call.contains(".partial>") && call.ends_with(" = 0"));
     assert!(synced, "it was not synced: {calls:?}");
 }

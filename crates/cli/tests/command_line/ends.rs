@@ -12,6 +12,8 @@ use measure::record::EndedBy;
 use testing::folder::Folder;
 use testing::program::{Finished, execute, signal};
 
+use testing::wait;
+
 use crate::parts::Running;
 use crate::process::{Responder, THRONG, throng};
 
@@ -231,11 +233,7 @@ fn a_terminal_that_is_closed_ends_the_run_with_its_record() {
     }
     terminal.kill().unwrap();
     terminal.wait().unwrap();
-    let begun = std::time::Instant::now();
-    while !std::path::Path::new(&record).exists() {
-        assert!(begun.elapsed().as_secs() < 60, "no record");
-        thread::yield_now();
-    }
+    wait::for_file(&record);
     assert_eq!(read(&record).ended_by, EndedBy::Interrupted);
 }
 
@@ -294,10 +292,7 @@ fn a_simulation_ends_when_it_is_told_to() {
     command.args("run --quiet --format json --driver sim --rate 100k".split(' '));
     command.args(["--duration", "240h"]).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    while !is_at_work(&child) {
-        assert_eq!(child.try_wait().unwrap(), None);
-        thread::yield_now();
-    }
+    wait::until_child(&mut child, "the simulation", is_at_work);
     signal(&child, "TERM");
     let mut stdout = String::new();
     let mut pipe = child.stdout.take().unwrap();
@@ -319,10 +314,8 @@ fn a_signal_ends_at_once_what_prepares_a_run() {
         process.args(command.split(' ')).args(["--names", &names]);
         process.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = process.stderr(Stdio::piped()).spawn().unwrap();
-        while !handles_termination(&child) {
-            assert_eq!(child.try_wait().unwrap(), None, "{command}");
-            thread::yield_now();
-        }
+        let what = format!("{command} to handle SIGTERM");
+        wait::until_child(&mut child, &what, handles_termination);
         signal(&child, "TERM");
         let mut stderr = String::new();
         let mut pipe = child.stderr.take().unwrap();

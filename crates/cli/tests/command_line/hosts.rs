@@ -3,12 +3,13 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use measure::RunRecord;
 use measure::record::EndedBy;
 use testing::folder::Folder;
 use testing::program::{self, execute, wait_until_ended};
+
+use testing::wait;
 
 use crate::fleet::{Fleet, record};
 use crate::parts::{Running, parts_of, signal_and_wait};
@@ -87,11 +88,9 @@ impl Sshd {
         command.args(["-D", "-e", "-f", &server]);
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let child = program::Running(command.spawn().unwrap());
-        let begun = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed().as_secs() < 60, "sshd does not listen");
-            std::thread::yield_now();
-        }
+        wait::until("sshd to listen", || {
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
         Sshd {
             _child: child,
             configuration,
@@ -144,17 +143,14 @@ fn agents_are_started_by_openssh_and_end_with_it() {
 
 /// Returns when that program does not run any more.
 fn wait_until_program_ended(program: &str) {
-    let begun = Instant::now();
     let runs = || {
         Command::new("pgrep")
             .args(["-f", program])
             .output()
             .unwrap()
     };
-    while !runs().stdout.is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{program}");
-        std::thread::yield_now();
-    }
+    let what = format!("the end of {program}");
+    wait::until(&what, || runs().stdout.is_empty());
 }
 
 #[test]
@@ -231,20 +227,13 @@ fn hosts_that_cannot_be_reached_are_told() {
 
 /// Returns when there are some connections to that port of loopback.
 fn wait_until_connected(port: u16) {
-    let begun = Instant::now();
     // Remote address, and the state ESTABLISHED (proc(5)).
     let connected = format!(" 0100007F:{port:04X} 01 ");
     let are_there = || {
         let sockets = fs::read_to_string("/proc/net/tcp").unwrap();
         sockets.matches(&connected).count() >= 4
     };
-    while !are_there() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(120),
-            "nobody connects"
-        );
-        std::thread::yield_now();
-    }
+    wait::until("connections", are_there);
 }
 
 /// One that stands still before it is ready is missed, and nothing is sent.

@@ -13,6 +13,8 @@ use testing::folder::Folder;
 use testing::host::is_root_for;
 use testing::program::{Finished, Running, execute, signal};
 
+use testing::wait;
+
 use crate::process::THRONG;
 
 /// The servers of one test; all have ended when it is dropped.
@@ -355,10 +357,9 @@ fn an_interrupt_beside_a_command_ends_the_server_too() {
         command.env("TMPDIR", lab.0.folder()).args(["lab", "up"]);
         command.args(["nsd", "--", "sh", "-c", &line]);
         let mut running = Running(command.spawn().unwrap());
-        while !Path::new(&begun).exists() {
-            assert_eq!(running.0.try_wait().unwrap(), None);
-            std::thread::yield_now();
-        }
+        wait::until_child(&mut running.0, "the command", |_| {
+            Path::new(&begun).exists()
+        });
         signal(&running.0, name);
         assert_eq!(running.0.wait().unwrap().code(), Some(code));
         assert_eq!(lab.left(), 0);

@@ -11,6 +11,8 @@ use measure::around::Around;
 use testing::folder::Folder;
 use testing::program::{Finished, Running, execute, processes_in, signal};
 
+use testing::wait;
+
 use crate::process::THRONG;
 
 /// Folders of servers are in it. Paths of sockets there are longer than any can be.
@@ -354,10 +356,7 @@ fn an_interrupt_in_the_middle_of_an_outage_leaves_nothing() {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::piped());
         let mut running = Running(command.spawn().unwrap());
-        while !has_stopped(&temporary) {
-            assert_eq!(running.0.try_wait().unwrap(), None);
-            std::thread::yield_now();
-        }
+        wait::until_child(&mut running.0, "the outage", |_| has_stopped(&temporary));
         signal(&running.0, name);
         let stderr = BufReader::new(running.0.stderr.take().unwrap());
         let said: Vec<String> = stderr.lines().map(Result::unwrap).collect();

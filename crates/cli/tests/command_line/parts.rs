@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::process::{ChildStderr, Command, Stdio};
 use std::time::Instant;
 
+use testing::wait;
+
 use testing::program::{self, execute, signal, wait_until_ended};
 
 use crate::process::{THRONG, throng};
@@ -108,15 +110,10 @@ impl Running {
 
     /// Its processes, once there are that many.
     pub(crate) fn parts(&self, number: usize) -> Vec<u32> {
-        let begun = std::time::Instant::now();
-        loop {
+        wait::for_some("the processes of the run", || {
             let parts = parts_of(self.child.id());
-            if parts.len() == number {
-                return parts;
-            }
-            assert!(begun.elapsed().as_secs() < 120, "{parts:?}");
-            std::thread::yield_now();
-        }
+            (parts.len() == number).then_some(parts)
+        })
     }
 
     /// Exit code, standard output, and the rest of standard error.

@@ -8,6 +8,8 @@ use measure::{ResponderFacts, RunRecord};
 use testing::folder::Folder;
 use testing::program::{execute, signal, wait_until_ended};
 
+use testing::wait;
+
 use crate::parts::{Running, parts_of};
 use crate::process::{Responder, THRONG, measured, throng};
 
@@ -292,14 +294,9 @@ fn turn_of(command: u32) -> u32 {
         let line = fs::read_to_string(format!("/proc/{pid}/cmdline"));
         line.is_ok_and(|line| line.contains("turn\0"))
     };
-    let begun = std::time::Instant::now();
-    loop {
-        if let Some(turn) = parts_of(command).into_iter().find(is_turn) {
-            return turn;
-        }
-        assert!(begun.elapsed().as_secs() < 120, "no run has begun");
-        std::thread::yield_now();
-    }
+    wait::for_some("the process of the run", || {
+        parts_of(command).into_iter().find(is_turn)
+    })
 }
 
 const SECRET: &str = "cGxhbnRlZCBzZWNyZXQ=";

@@ -14,7 +14,7 @@ use crate::topologies::{Lab, experiment, grown};
 
 const RESOLVERS: [&str; 4] = ["unbound", "bind", "knot-resolver", "pdns-recursor"];
 
-/// More threads than a resolver has. Each counts a query after it has answered it, so that this many
+/// More threads than a resolver has. Each counts a query after it has answered it, so that as many
 /// may be counted when the run that sent them has ended.
 const THREADS_MAX: f64 = 8.0;
 

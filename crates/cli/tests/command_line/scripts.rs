@@ -2,13 +2,13 @@
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Instant;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
 use testing::folder::Folder;
 use testing::program::signal;
+
+use testing::wait;
 
 use crate::process::{THRONG, throng};
 
@@ -74,11 +74,9 @@ fn a_simulation_that_is_stuck_is_left_behind_at_a_signal_with_its_record() {
         .spawn()
         .unwrap();
     // It gets stuck long before it has used so much.
-    let begun = Instant::now();
-    while cpu_seconds(&child) < 4 {
-        assert!(begun.elapsed().as_secs() < 120, "it does nothing");
-        thread::yield_now();
-    }
+    wait::until_child(&mut child, "a script that is stuck", |child| {
+        cpu_seconds(child) >= 4
+    });
     signal(&child, "TERM");
     let mut said = String::new();
     let mut stderr = child.stderr.take().unwrap();

@@ -4,21 +4,9 @@ use std::fs;
 
 use measure::RunRecord;
 use testing::folder::Folder;
-use testing::program::{Finished, execute};
 
-/// Runs a command about the experiment `text`.
-fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {
-    let file = folder.write("zones.toml", text);
-    let temporary = folder.path("temporary");
-    fs::create_dir_all(&temporary).unwrap();
-    let command = command
-        .replace("FILE", &file)
-        .replace("OUT", &folder.path("out"));
-    let throng = crate::process::THRONG;
-    execute(&format!(
-        "env TMPDIR={temporary} {throng} experiment {command}"
-    ))
-}
+use crate::experiments::experiment;
+use crate::process::throng;
 
 const RUNS: &str = r#"
 repetitions = 1

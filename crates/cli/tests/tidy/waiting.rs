@@ -12,7 +12,12 @@ use crate::source::{Source, line_of, words};
 type Allowed = (&'static str, &'static str, &'static str);
 
 /// Waits that end by a time of milliseconds.
-const PAUSES_ALLOWED: [Allowed; 5] = [
+const PAUSES_ALLOWED: [Allowed; 6] = [
+    (
+        "crates/proto/src/quic/tests/oracles/doq.rs",
+        "yield_now",
+        "a task lets others of its thread run, and no thread waits",
+    ),
     (
         "crates/cli/tests/faults/signals.rs",
         "sleep 0.7",
@@ -134,9 +139,10 @@ pub(crate) fn pauses(file: &File) -> Vec<Offence> {
     }
     let source = Source::of(&file.text);
     let short = short_durations(&source.code);
-    let mut found: Vec<(usize, String)> = words(&source.code, "park_timeout")
-        .map(|offset| (offset, "park_timeout".to_owned()))
-        .collect();
+    let mut found = Vec::new();
+    for call in ["park_timeout", "yield_now", "spin_loop"] {
+        found.extend(words(&source.code, call).map(|offset| (offset, call.to_owned())));
+    }
     for call in ["recv_timeout", "wait_timeout", "wait_timeout_while"] {
         for offset in words(&source.code, call) {
             let arguments = &source.code[arguments(&source.code, offset)];
@@ -154,7 +160,7 @@ pub(crate) fn pauses(file: &File) -> Vec<Offence> {
         }
     }
     found.retain(|(_, what)| !is_allowed(&PAUSES_ALLOWED, file, what));
-    let cure = "end the wait by the event that it is for, or name the place in waiting.rs";
+    let cure = "end the wait by the event that it is for, or use testing::wait";
     let offences = found.into_iter().map(|(offset, what)| {
         let line = line_of(&file.text, offset);
         file.offence(line, format!("`{what}` in a test"), cure)
@@ -297,6 +303,7 @@ fn count(rule: fn(&File) -> Vec<Offence>, text: &str) -> usize {
 fn pauses_of_tests_are_offences() {
     for text in [
         "thread::park_timeout(x);",
+        "while !f() { std::thread::yield_now(); }",
         "f(\"kill -s STOP $PID; sleep 0.7; true\");",
         "while a.recv_timeout(Duration::from_millis(5)).is_err() {}",
         "const EVERY: Duration = Duration::from_millis(5);\nlet _ = a.recv_timeout(EVERY);",

@@ -1,7 +1,7 @@
 //! The life of connections on the kernel's sockets: both ends count the same ones.
 
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lab::run::{Serving, SocketUse, serve};
 use measure::counts::Connections;
@@ -10,6 +10,8 @@ use proto::doh::Method;
 use proto::tls::ServerTlsOptions;
 use responder::certificate::{SelfSigned, self_signed};
 use responder::{Counters, Delay, ResponderConfig};
+
+use testing::wait;
 
 use crate::bench::{Load, Ran, ms};
 
@@ -55,10 +57,9 @@ fn run_until(
         // A client has its end of a handshake before the server has read the last message.
         let connections = ran.record.connections();
         let usable = ran.record.scenario.usable(&connections);
-        let deadline = Instant::now() + ms(60_000);
-        while target.counted().handshakes_completed < usable && Instant::now() < deadline {
-            std::thread::yield_now();
-        }
+        wait::until("the server's ends of handshakes", || {
+            target.counted().handshakes_completed >= usable
+        });
     }
     let responder = target.stop();
     assert_both_ends_agree(&ran, &responder);

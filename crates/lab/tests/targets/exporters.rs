@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::thread;
+
 use std::time::{Duration, Instant};
 
 use lab::target::products;
@@ -11,6 +11,8 @@ use measure::Observation;
 use measure::observation::{ObservationMode, Series};
 use observe::{Asked, Observer, PERIOD_MIN, Settings, profiles};
 use testing::program::Running;
+
+use testing::wait;
 
 use crate::query::ask_udp;
 use crate::zone;
@@ -48,17 +50,13 @@ impl Exporter {
 
     /// Waits until what it says at that path has `part`; false if it ended before.
     fn tells(&mut self, path: &str, part: &str) -> bool {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
+        wait::for_some(&format!("{part} in {}{path}", self.at), || {
             if self.child.try_wait().unwrap().is_some() {
-                return false;
+                return Some(false);
             }
-            if get(self.at, path).is_some_and(|text| text.contains(part)) {
-                return true;
-            }
-            thread::yield_now();
-        }
-        panic!("{}{path} does not say {part}", self.at);
+            let text = get(self.at, path);
+            text.is_some_and(|it| it.contains(part)).then_some(true)
+        })
     }
 }
 

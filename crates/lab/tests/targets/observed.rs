@@ -2,8 +2,7 @@
 //! what was asked.
 
 use std::net::SocketAddr;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lab::target::{
     BindOptions, BindTarget, KnotOptions, KnotTarget, RunningServer, UnboundOptions, UnboundTarget,
@@ -13,11 +12,10 @@ use measure::Observation;
 use measure::observation::ObservationMode;
 use observe::{Asked, Observer, PERIOD_MIN, Settings, auto};
 
+use testing::wait;
+
 use crate::query::{Answered, ask_tcp, ask_udp};
 use crate::zone;
-
-/// Waits of a test that would fail otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Queries over each transport.
 const UDP: u32 = 200;
@@ -41,10 +39,9 @@ fn observed(server: &RunningServer, asked: &[Asked]) -> Vec<Observation> {
         assert!(is_answered(ask_tcp(address, "test-record-1.lab.test")));
     }
     // CoreDNS counts a query after it has answered.
-    let deadline = Instant::now() + PATIENCE;
-    while !observer.so_far().iter().all(has_counted) && Instant::now() < deadline {
-        thread::yield_now();
-    }
+    wait::until("all queries to be counted", || {
+        observer.so_far().iter().all(has_counted)
+    });
     let observations = observer.finish();
     for observation in &observations {
         assert_eq!(observation.check(), Ok(()));

@@ -1,5 +1,7 @@
 //! TLS of both sides against OpenSSL: `openssl s_server` and `openssl s_client`.
 
+use testing::wait;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{ChildStdin, Command, Stdio};
@@ -284,19 +286,10 @@ fn early_data_is_read_once_by_an_openssl_server_that_takes_it_and_by_one_that_do
         client.tls.write(b"late query\n");
         client.until(|_| true);
         let printed = || servers[at].printed();
-        wait_for(|| printed().contains("late query"));
+        wait::until("what openssl prints", || printed().contains("late query"));
         assert_eq!(printed().matches(text.trim()).count(), 1, "{}", printed());
         let (early, late) = (printed().find("early query"), printed().find("late query"));
         assert!(early < late, "{}", printed());
-    }
-}
-
-/// Waits until something is so in another process.
-fn wait_for(is_so: impl Fn() -> bool) {
-    let deadline = std::time::Instant::now() + WAIT;
-    while !is_so() {
-        assert!(std::time::Instant::now() < deadline, "it never came to be");
-        thread::yield_now();
     }
 }
 

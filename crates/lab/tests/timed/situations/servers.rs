@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use lab::target::{BindOptions, BindTarget, UnboundOptions, UnboundTarget};
@@ -12,6 +11,8 @@ use measure::notation::count;
 use proto::Transport;
 use proto::query::QueryOptions;
 use responder::Delay;
+
+use testing::wait;
 
 use super::on_quiet_host;
 use crate::bench::{Load, Ran, Responder, ms};
@@ -98,10 +99,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         // The kernel empties a group a moment after its last process has ended.
-        let deadline = Instant::now() + ms(60_000);
-        while fs::remove_dir(&self.folder).is_err() && Instant::now() < deadline {
-            std::thread::yield_now();
-        }
+        wait::is_soon(|| fs::remove_dir(&self.folder).is_ok());
     }
 }
 
