@@ -42,12 +42,27 @@ pub fn pin(cpu: usize) -> io::Result<()> {
 /// Time for which the calling thread was ready to run but waited for its CPU; zero where the
 /// kernel does not tell (second figure of schedstat).
 pub fn run_queue_wait() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    waited_in("/proc/thread-self/schedstat")
+}
+
+/// As [`run_queue_wait`], of a thread of this process by its number.
+pub fn run_queue_wait_of(thread: i32) -> Duration {
+    waited_in(&format!("/proc/self/task/{thread}/schedstat"))
+}
+
+fn waited_in(path: &str) -> Duration {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
     let waited_ns = text
         .split_whitespace()
         .nth(1)
         .and_then(|word| word.parse().ok());
     Duration::from_nanos(waited_ns.unwrap_or(0))
+}
+
+/// The kernel's number of the calling thread.
+pub fn thread_id() -> i32 {
+    // SAFETY: gettid takes nothing and cannot fail.
+    unsafe { libc::gettid() }
 }
 
 /// Asks for timers as exact as the kernel can make them for the calling thread (by default a

@@ -227,6 +227,7 @@ fn run_thread(
         cpu::pin(cpu).map_err(|error| SetupError::Cpu { cpu, error })?;
     }
     cpu::sharpen_timers();
+    beat.belong_to_this_thread();
     let first = groups.first().map(|inputs| &inputs.plan);
     let options = first.map_or_else(SocketOptions::default, |plan| plan.sockets);
     let load = load(groups, (index as u32, threads));

@@ -3,15 +3,17 @@
 //!
 //! A thread at work takes a turn every 20 ms, whatever happens, and counts it. One that has taken
 //! none for [`PATIENCE`] once the run is over is stuck. Only time in which this process was let run
-//! itself counts, so that nobody is left behind because the host is busy.
+//! itself counts, and none in which the thread was ready to run and had no CPU: a busy host leaves
+//! no thread behind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use driver::CpuTime;
 use driver::clock::Clock;
+use driver::cpu;
 use measure::Interval;
 use proto::Instant;
 
@@ -27,14 +29,31 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The turns that a thread has taken; in a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Beat(AtomicU64);
+pub struct Beat {
+    turns: AtomicU64,
+    /// The kernel's number of the thread; 0 as long as it is not known.
+    thread: AtomicI32,
+}
 
 impl Beat {
     /// The thread takes a turn. Nobody else writes, so no read-modify-write is needed.
     #[inline]
     pub fn count(&self) {
-        let turns = self.0.load(Ordering::Relaxed);
-        self.0.store(turns + 1, Ordering::Relaxed);
+        let turns = self.turns.load(Ordering::Relaxed);
+        self.turns.store(turns + 1, Ordering::Relaxed);
+    }
+
+    /// The calling thread is the one that takes the turns.
+    pub(crate) fn belong_to_this_thread(&self) {
+        self.thread.store(cpu::thread_id(), Ordering::Relaxed);
+    }
+
+    /// Time that the thread was ready to run and had no CPU, since it began; zero if unknown.
+    fn run_queue_wait(&self) -> Duration {
+        match self.thread.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            thread => cpu::run_queue_wait_of(thread),
+        }
     }
 }
 
@@ -45,6 +64,27 @@ struct Watched {
     turns: u64,
     /// For how long it has taken no turn.
     silent: Duration,
+    /// Its run-queue wait when that was last read in this silence.
+    waited: Option<Duration>,
+}
+
+impl Watched {
+    /// Some time has passed; `run_queue_wait` reads the thread's, which is done only if the thread
+    /// has been silent for long.
+    fn look(&mut self, passed: Duration, run_queue_wait: impl FnOnce(&Beat) -> Duration) {
+        let turns = self.beat.turns.load(Ordering::Relaxed);
+        if turns != self.turns {
+            (self.turns, self.silent, self.waited) = (turns, Duration::ZERO, None);
+            return;
+        }
+        self.silent += passed;
+        if self.silent >= PATIENCE / 2 {
+            let waited = run_queue_wait(&self.beat);
+            let since = self.waited.replace(waited);
+            let since = since.map_or(Duration::ZERO, |since| waited.saturating_sub(since));
+            self.silent = self.silent.saturating_sub(since).max(PATIENCE / 2);
+        }
+    }
 }
 
 /// Watches the threads of a run.
@@ -73,6 +113,7 @@ impl Watchdog {
                 beat,
                 turns: 0,
                 silent: Duration::ZERO,
+                waited: None,
             };
             (index, watched)
         };
@@ -114,12 +155,7 @@ impl Watchdog {
             return false;
         }
         for thread in self.threads.values_mut() {
-            let turns = thread.beat.0.load(Ordering::Relaxed);
-            thread.silent = match turns == thread.turns {
-                true => thread.silent + passed.min(2 * LOOK_EVERY),
-                false => Duration::ZERO,
-            };
-            thread.turns = turns;
+            thread.look(passed.min(2 * LOOK_EVERY), Beat::run_queue_wait);
         }
         let is_late = |thread: &Watched| thread.silent >= PATIENCE / 2;
         if self.threads.values().any(is_late) {
@@ -235,6 +271,49 @@ mod tests {
         assert!(!look(&mut watchdog, &beats));
         watchdog.forget(1);
         assert!(!look(&mut watchdog, &[]));
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_cpu_is_not_stuck() {
+        let mut watched = Watched {
+            beat: Arc::default(),
+            turns: 0,
+            silent: Duration::ZERO,
+            waited: None,
+        };
+        let mut waited = Duration::ZERO;
+        let mut reads = 0;
+        // All of the time is run-queue wait.
+        for _ in 0..1_000 {
+            waited += LOOK_EVERY;
+            watched.look(LOOK_EVERY, |_| {
+                reads += 1;
+                waited
+            });
+            assert!(watched.silent < PATIENCE, "{watched:?}");
+        }
+        assert!(watched.silent >= PATIENCE / 2, "{watched:?}");
+        // It is not read before the thread has been silent for long.
+        let unread = (PATIENCE / 2).as_millis() / LOOK_EVERY.as_millis();
+        assert_eq!(reads, 1_001 - unread);
+        // Then it runs, and takes no turn.
+        for _ in 0..PATIENCE.as_millis() / LOOK_EVERY.as_millis() {
+            watched.look(LOOK_EVERY, |_| waited);
+        }
+        assert!(watched.silent >= PATIENCE, "{watched:?}");
+        watched.beat.count();
+        watched.look(LOOK_EVERY, |_| panic!("it is at work"));
+        assert_eq!((watched.silent, watched.waited), (Duration::ZERO, None));
+    }
+
+    #[test]
+    fn run_queue_wait_of_a_thread_is_read_by_its_number() {
+        let beat = Beat::default();
+        assert_eq!(beat.run_queue_wait(), Duration::ZERO);
+        beat.belong_to_this_thread();
+        let before = cpu::run_queue_wait();
+        assert!(beat.run_queue_wait() >= before);
+        assert!(beat.run_queue_wait() <= cpu::run_queue_wait());
     }
 
     #[test]
