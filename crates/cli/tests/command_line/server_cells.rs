@@ -11,6 +11,7 @@ use measure::internet::Internet;
 use measure::metric::Metric;
 use rustix::process::{Pid, Signal, kill_process};
 use testing::folder::Folder;
+use testing::program::Finished;
 use testing::wait;
 
 use crate::experiments::{EXTERNAL, experiment, left_in};

@@ -6,7 +6,6 @@ use measure::RunRecord;
 use testing::folder::Folder;
 
 use crate::experiments::experiment;
-use crate::process::throng;
 
 const RUNS: &str = r#"
 repetitions = 1

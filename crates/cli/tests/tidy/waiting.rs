@@ -46,7 +46,7 @@ const PAUSES_ALLOWED: [Allowed; 6] = [
 ];
 
 /// Timeouts of queries below two seconds, where no response is to come in time.
-const TIMEOUTS_ALLOWED: [Allowed; 12] = [
+const TIMEOUTS_ALLOWED: [Allowed; 11] = [
     (
         "crates/cli/tests/faults/path.rs",
         "--timeout 400ms",
@@ -91,11 +91,6 @@ const TIMEOUTS_ALLOWED: [Allowed; 12] = [
         "crates/cli/tests/command_line/process.rs",
         "--timeout 20ms",
         "nothing answers there",
-    ),
-    (
-        "crates/cli/tests/command_line/processes.rs",
-        "--timeout 100ms",
-        "a part is stopped: how long it may be silent counts from this",
     ),
     (
         "crates/cli/tests/command_line/trace.rs",
