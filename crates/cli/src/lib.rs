@@ -46,14 +46,14 @@
 //!   folder.
 //! * `dnsperf`: dnsperf's flags and output, translated to and from our own; `dnsperf/resperf` and
 //!   `dnsperf/queryperf` are what these have beside them. Messages are dnsperf's, for scripts
-//!   look for them; `tests/command_line/drop_in.rs` runs both side by side.
+//!   look for them; `tests/real/command_line/drop_in.rs` runs both side by side.
 //! * `ceiling`: the generator's ceiling for each transport, as a table or JSON.
 //! * `failure`: errors for people, and exit codes; `signals`: what ends a command early; `child`:
 //!   runs that end with their parent; `terminal`: words that nobody needs to hear; `secrets`:
 //!   command lines without what may be a secret.
 //! * `notices`, beside `src`: the licences of what is in the binary, and how they are collected.
 //! * `fuzzing`: what fuzz targets call, and why this is a library; `src/bin/throng.rs` calls it.
-//! * `tests/tidy`: the tidy test.
+//! * `tests/pure/tidy`: the tidy test.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]

@@ -73,7 +73,7 @@ fn the_load_of_all_groups_is_whole_until_the_last_checkpoint_before_a_loss() {
 }
 
 /// The first client is stuck in a function in C that is not interrupted, half a second on.
-const HANGS: &str = include_str!("../command_line/hangs.lua");
+const HANGS: &str = include_str!("../real/command_line/hangs.lua");
 
 #[test]
 fn only_the_worker_that_does_not_end_is_left_behind() {

@@ -11,16 +11,16 @@ mod latencies;
 mod servers;
 
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
-#[path = "../command_line/experiments.rs"]
+#[path = "../real/command_line/experiments.rs"]
 mod experiments;
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
-#[path = "../command_line/fleet.rs"]
+#[path = "../real/command_line/fleet.rs"]
 mod fleet;
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
-#[path = "../command_line/parts.rs"]
+#[path = "../real/command_line/parts.rs"]
 mod parts;
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
-#[path = "../command_line/process.rs"]
+#[path = "../real/command_line/process.rs"]
 mod process;
-#[path = "../command_line/stopped.rs"]
+#[path = "../real/command_line/stopped.rs"]
 mod stopped;

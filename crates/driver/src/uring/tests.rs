@@ -1,5 +1,5 @@
 //! What is particular to io_uring: registered files, and memory that runs out. What it does as any
-//! driver does is in `crates/driver/tests/sockets.rs`.
+//! driver does is in `crates/driver/tests/real/sockets.rs`.
 
 use std::net::Ipv4Addr;
 

@@ -12,7 +12,7 @@ use super::*;
 use crate::socket::check;
 
 /// What is expected of every driver.
-#[path = "../../tests/datagrams/mod.rs"]
+#[path = "../../tests/real/datagrams/mod.rs"]
 mod datagrams;
 mod drops;
 mod queues;

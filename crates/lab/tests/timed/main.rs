@@ -5,7 +5,7 @@
 //! nothing beside it. Needs the servers that `./test` installs.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "../loopback/bench.rs"]
+#[path = "../real/loopback/bench.rs"]
 mod bench;
 mod latency;
 mod overload;
@@ -13,5 +13,5 @@ mod quic;
 #[path = "../rows/mod.rs"]
 mod rows;
 mod situations;
-#[path = "../loopback/target.rs"]
+#[path = "../real/loopback/target.rs"]
 mod target;

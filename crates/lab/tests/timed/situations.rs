@@ -1,6 +1,6 @@
 //! Situations on real sockets and real servers: the verdict on each, what `throng doctor` says, and
 //! what becomes of the verdict when its advice is followed. Those that need neither kernel nor
-//! server are in `crates/lab/tests/simulated/verdicts/suite.rs`.
+//! server are in `crates/lab/tests/pure/simulated/verdicts/suite.rs`.
 
 use std::process::Command;
 

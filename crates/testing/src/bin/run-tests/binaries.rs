@@ -29,37 +29,28 @@ impl Kind {
         }
     }
 
-    fn of(package: &str, target: &str, test: &str) -> Kind {
-        if target == "timed" {
-            return Kind::Timed;
-        }
-        match REAL.contains(&(package, target)) {
-            true if test.starts_with("timed::") => Kind::Timed,
-            true => Kind::Real,
-            false => Kind::Pure,
+    /// The folder of a test says its kind; of tests beside the code, the crate does.
+    fn of(package: &str, source: &Path) -> Kind {
+        let is_in = |folder: &str| source.components().any(|it| it.as_os_str() == folder);
+        match (is_in("tests"), is_in("real"), is_in("timed")) {
+            (true, _, true) => Kind::Timed,
+            (true, true, false) => Kind::Real,
+            (false, ..) if REAL_BESIDE_CODE.contains(&package) => Kind::Real,
+            _ => Kind::Pure,
         }
     }
 }
 
-/// Package and target of real tests, those first that take longest. A target with the name of its
-/// package has the tests beside the code. Those in modules named `timed` are timed, as targets of
-/// that name are. All other targets are pure.
-const REAL: [(&str, &str); 15] = [
+/// Crates whose tests beside the code use the kernel.
+const REAL_BESIDE_CODE: [&str; 3] = ["driver", "lab", "observe"];
+
+/// Package and target of the tests that take longest, which begin first.
+const LONGEST: [(&str, &str); 5] = [
     ("cli", "cluster"),
     ("cli", "faults"),
     ("cli", "command_line"),
     ("lab", "loopback"),
     ("lab", "targets"),
-    ("lab", "lab"),
-    ("report", "articles"),
-    ("responder", "suite"),
-    ("observe", "hostile"),
-    ("observe", "observe"),
-    ("driver", "driver"),
-    ("driver", "sockets"),
-    ("cli", "corpora"),
-    ("cli", "repository"),
-    ("testing", "runner"),
 ];
 
 /// The folder below `target` of what is built with AddressSanitizer.
@@ -117,6 +108,7 @@ struct Profile {
 #[derive(Deserialize)]
 struct Target {
     name: String,
+    src_path: PathBuf,
 }
 
 /// Reads what cargo built, and asks each binary for its tests.
@@ -151,11 +143,16 @@ fn jobs_of(artifact: Artifact, selection: &Selection) -> Result<Option<(usize, V
         .any(|it| it.as_os_str() == SANITIZED);
     let label = if sanitized { "@sanitized" } else { "" };
     let binary = format!("{}::{}{label}", of.0, of.1);
-    let rank = REAL.iter().position(|it| *it == of);
-    let rank = rank.unwrap_or(REAL.len());
+    let rank = LONGEST.iter().position(|it| *it == of);
+    let rank = rank.unwrap_or(LONGEST.len());
+    let source = target
+        .src_path
+        .strip_prefix(&folder)
+        .unwrap_or(&target.src_path);
+    let kind = Kind::of(of.0, source);
     let tests = list(&executable, &folder)?.into_iter();
     let jobs = tests.map(|test| Job {
-        kind: Kind::of(of.0, of.1, &test),
+        kind,
         binary: binary.clone(),
         test,
         executable: executable.clone(),

@@ -1,6 +1,6 @@
 //! What the generator allocates on the drivers for the kernel's sockets, beside what the tests with
-//! the null driver and in virtual time find (`crates/lab/tests/allocations.rs`,
-//! `crates/engine/tests/worker/idle_memory.rs`): the driver's own part comes on top here.
+//! the null driver and in virtual time find (`crates/lab/tests/pure/allocations.rs`,
+//! `crates/engine/tests/pure/worker/idle_memory.rs`): the driver's own part comes on top here.
 //!
 //! Not in it are the 2 MiB of buffers that an io_uring receives into, which all streams of a
 //! worker share, and what the kernel holds.
@@ -112,7 +112,7 @@ fn queries_over_streams_allocate_nothing_on_any_driver_for_sockets() {
     }
 }
 
-/// Most bytes of a client, those of `crates/engine/tests/worker/idle_memory.rs`.
+/// Most bytes of a client, those of `crates/engine/tests/pure/worker/idle_memory.rs`.
 const BYTES_MAX: [i64; 3] = [1_000, 1_600, 2_300];
 
 /// Bytes that a client holds while it is idle, most of the time of a few queries a second.

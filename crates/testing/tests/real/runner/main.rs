@@ -4,10 +4,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use testing::folder::Folder;
 
 /// A test for each thing that may happen. `flaky` fails the first time that it runs.
 const BINARY: &str = r#"#!/bin/bash
@@ -30,52 +30,47 @@ echo
 echo "test result: ok. 1 passed; 0 failed; 0 ignored"
 "#;
 
-/// A folder in which `run-tests` runs, removed when dropped.
-struct Place(PathBuf);
+/// A folder in which `run-tests` runs.
+struct Place(Folder);
 
 impl Place {
     fn new(test: &str) -> Place {
-        let name = format!("throng-runner-{}-{test}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(folder.join("crates/some/target")).unwrap();
+        let folder = Folder::new(test);
+        fs::create_dir_all(folder.folder().join("target")).unwrap();
         Place(folder)
     }
 
-    /// Writes the binary, and what cargo would print of it.
-    fn built(self, target: &str) -> Place {
-        let package = self.0.join("crates/some");
-        let executable = package.join("binary");
-        fs::write(&executable, BINARY).unwrap();
+    /// Writes the binary of a target in the folder of a kind, and what cargo would print of it.
+    fn built(self, kind: &str) -> Place {
+        let executable = self.0.write("crates/some/binary", BINARY);
         fs::set_permissions(&executable, fs::Permissions::from_mode(0o755)).unwrap();
+        let package = self.0.folder().join("crates/some");
         let line = serde_json::json!({
             "reason": "compiler-artifact",
             "executable": executable,
             "manifest_path": package.join("Cargo.toml"),
             "profile": { "test": true },
-            "target": { "name": target },
+            "target": {
+                "name": "target",
+                "src_path": package.join("tests").join(kind).join("main.rs"),
+            },
         });
-        fs::write(self.0.join("binaries.json"), format!("{line}\n")).unwrap();
+        self.0.write("binaries.json", format!("{line}\n"));
         self
     }
 
     fn run_tests(&self, line: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_run-tests"));
-        command.args(line.split(' ')).current_dir(&self.0);
-        command.env("TMPDIR", &self.0);
+        command.args(line.split(' ')).current_dir(self.0.folder());
+        command.env("TMPDIR", self.0.folder());
         command.env("THRONG_TEST_SECONDS", "5");
         command.env("THRONG_TEST_LEFTOVER_SECONDS", "1");
         command.output().unwrap()
     }
 
     fn report(&self) -> Value {
-        let json = fs::read_to_string(self.0.join("target/test-report.json")).unwrap();
+        let json = fs::read_to_string(self.0.path("target/test-report.json")).unwrap();
         serde_json::from_str(&json).unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -85,7 +80,7 @@ fn printed(output: &Output) -> String {
 
 #[test]
 fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
-    let place = Place::new("all").built("target");
+    let place = Place::new("all").built("real/target");
     let first = place.run_tests("run pure,real,timed binaries.json");
     assert!(first.status.success(), "{}", printed(&first));
     assert!(
@@ -128,7 +123,7 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
         why.contains("in the folder for temporary files: throng-file"),
         "{why}"
     );
-    let xml = fs::read_to_string(place.0.join("target/test-report.xml")).unwrap();
+    let xml = fs::read_to_string(place.0.path("target/test-report.xml")).unwrap();
     for part in [
         "<testsuite name=\"some::target\" tests=\"7\" failures=\"4\" skipped=\"1\">",
         "<flakyFailure message=\"exit code 101\">",
@@ -139,20 +134,27 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
 }
 
 #[test]
-fn filters_and_kinds_choose_tests() {
+fn folder_of_a_test_says_its_kind() {
+    for (folder, kind, others) in [
+        ("pure/target", "pure", "real,timed"),
+        ("real/target", "real", "pure,timed"),
+        ("timed", "timed", "pure,real"),
+    ] {
+        let place = Place::new(kind).built(folder);
+        for (kinds, count) in [(others, 0), (kind, 1)] {
+            let run = place.run_tests(&format!("run {kinds} binaries.json target::right"));
+            assert_eq!(printed(&run).lines().count(), count, "{}", printed(&run));
+        }
+        let report = place.run_tests("report");
+        assert!(report.status.success());
+        let sum = "tests: 1 passed, 0 failed, 0 flaky, 0 inconclusive\n";
+        assert!(printed(&report).ends_with(sum), "{}", printed(&report));
+    }
+}
+
+#[test]
+fn kind_that_does_not_exist_is_refused() {
     let place = Place::new("chosen").built("timed");
-    let none = place.run_tests("run pure,real binaries.json");
-    assert!(
-        none.status.success() && none.stdout.is_empty(),
-        "{}",
-        printed(&none)
-    );
-    let one = place.run_tests("run timed binaries.json timed::right");
-    assert_eq!(printed(&one).lines().count(), 1, "{}", printed(&one));
-    let report = place.run_tests("report");
-    assert!(report.status.success());
-    let sum = "tests: 1 passed, 0 failed, 0 flaky, 0 inconclusive\n";
-    assert!(printed(&report).ends_with(sum), "{}", printed(&report));
     let wrong = place.run_tests("run fast binaries.json");
     assert_eq!(wrong.status.code(), Some(2));
     assert!(printed(&wrong).contains("not `fast`"));

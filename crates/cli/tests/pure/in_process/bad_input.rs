@@ -1,5 +1,5 @@
 //! Bad input: one clear error with its cure, exit code 2, and nothing was started. What takes a
-//! port to be refused is in `tests/command_line`.
+//! port to be refused is in `tests/real/command_line`.
 
 use std::path::Path;
 

@@ -207,9 +207,9 @@ fn a_late_response_to_a_name_of_a_script_is_known_as_late() {
 }
 
 const SHIPPED: [&str; 3] = [
-    include_str!("../../../../scenarios/scripts/browser.lua"),
-    include_str!("../../../../scenarios/scripts/stub.lua"),
-    include_str!("../../../../scenarios/scripts/water-torture.lua"),
+    include_str!("../../../../../scenarios/scripts/browser.lua"),
+    include_str!("../../../../../scenarios/scripts/stub.lua"),
+    include_str!("../../../../../scenarios/scripts/water-torture.lua"),
 ];
 
 #[test]

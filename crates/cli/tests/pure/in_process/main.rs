@@ -1,7 +1,7 @@
 //! The command line of `throng` as a function (`cli::Call`): arguments, files and standard input
 //! in; exit code, text and records out. Runs are on the simulator, in virtual time, so that
 //! nothing here depends on the host. What needs sockets, signals or further processes is in
-//! `tests/command_line`.
+//! `tests/real/command_line`.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
@@ -12,7 +12,7 @@ mod capacity;
 mod claims;
 mod compare;
 mod compare_transports;
-#[path = "../../../measure/tests/conforms/mod.rs"]
+#[path = "../../../../measure/tests/conforms/mod.rs"]
 mod conforms;
 mod dnsperf;
 mod doctor;

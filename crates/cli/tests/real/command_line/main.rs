@@ -13,7 +13,7 @@ mod capacity;
 mod claims;
 mod compare;
 mod compare_transports;
-#[path = "../../../measure/tests/conforms/mod.rs"]
+#[path = "../../../../measure/tests/conforms/mod.rs"]
 mod conforms;
 mod dnsperf;
 mod doctor;
@@ -46,7 +46,7 @@ mod process;
 mod processes;
 mod profile;
 mod progress;
-#[path = "../in_process/query_logs.rs"]
+#[path = "../../pure/in_process/query_logs.rs"]
 mod query_logs;
 mod question_choice;
 mod questions;

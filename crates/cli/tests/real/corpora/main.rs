@@ -33,27 +33,27 @@ macro_rules! targets {
 }
 
 targets! {
-    "../../../../fuzz/targets/capture.rs" capture;
-    "../../../../fuzz/targets/doq.rs" doq;
-    "../../../../fuzz/targets/experiment.rs" experiment;
-    "../../../../fuzz/targets/expositions.rs" expositions;
-    "../../../../fuzz/targets/hpack.rs" hpack;
-    "../../../../fuzz/targets/http2_client.rs" http2_client;
-    "../../../../fuzz/targets/http2_server.rs" http2_server;
-    "../../../../fuzz/targets/http3.rs" http3;
-    "../../../../fuzz/targets/profile.rs" profile;
-    "../../../../fuzz/targets/qpack.rs" qpack;
-    "../../../../fuzz/targets/question_files.rs" question_files;
-    "../../../../fuzz/targets/quic_datagrams.rs" quic_datagrams;
-    "../../../../fuzz/targets/response_matching.rs" response_matching;
-    "../../../../fuzz/targets/run_record.rs" run_record;
-    "../../../../fuzz/targets/scenario.rs" scenario;
-    "../../../../fuzz/targets/stream_framing.rs" stream_framing;
-    "../../../../fuzz/targets/tls_record_layer.rs" tls_record_layer;
-    "../../../../fuzz/targets/tls_records.rs" tls_records;
-    "../../../../fuzz/targets/tsig_key.rs" tsig_key;
-    "../../../../fuzz/targets/xdp_frame.rs" xdp_frame;
-    "../../../../fuzz/targets/zone.rs" zone;
+    "../../../../../fuzz/targets/capture.rs" capture;
+    "../../../../../fuzz/targets/doq.rs" doq;
+    "../../../../../fuzz/targets/experiment.rs" experiment;
+    "../../../../../fuzz/targets/expositions.rs" expositions;
+    "../../../../../fuzz/targets/hpack.rs" hpack;
+    "../../../../../fuzz/targets/http2_client.rs" http2_client;
+    "../../../../../fuzz/targets/http2_server.rs" http2_server;
+    "../../../../../fuzz/targets/http3.rs" http3;
+    "../../../../../fuzz/targets/profile.rs" profile;
+    "../../../../../fuzz/targets/qpack.rs" qpack;
+    "../../../../../fuzz/targets/question_files.rs" question_files;
+    "../../../../../fuzz/targets/quic_datagrams.rs" quic_datagrams;
+    "../../../../../fuzz/targets/response_matching.rs" response_matching;
+    "../../../../../fuzz/targets/run_record.rs" run_record;
+    "../../../../../fuzz/targets/scenario.rs" scenario;
+    "../../../../../fuzz/targets/stream_framing.rs" stream_framing;
+    "../../../../../fuzz/targets/tls_record_layer.rs" tls_record_layer;
+    "../../../../../fuzz/targets/tls_records.rs" tls_records;
+    "../../../../../fuzz/targets/tsig_key.rs" tsig_key;
+    "../../../../../fuzz/targets/xdp_frame.rs" xdp_frame;
+    "../../../../../fuzz/targets/zone.rs" zone;
 }
 
 fn folder(name: &str) -> PathBuf {

@@ -25,7 +25,7 @@ fn check(text: &str, names: Option<&str>) -> Rehearsal {
 
 #[test]
 fn browsers_load_pages_and_remember_what_they_asked() {
-    let text = include_str!("../../../../scenarios/scripts/browser.lua");
+    let text = include_str!("../../../../../scenarios/scripts/browser.lua");
     let seen = check(text, None);
     assert!(seen.metrics.counters["pages"] > 20.0, "{seen:?}");
     assert!(seen.metrics.counters["answered from the cache"] > 0.0);
@@ -38,7 +38,10 @@ fn browsers_load_pages_and_remember_what_they_asked() {
 
 #[test]
 fn stub_resolvers_ask_again_and_give_up_at_last() {
-    let seen = check(include_str!("../../../../scenarios/scripts/stub.lua"), None);
+    let seen = check(
+        include_str!("../../../../../scenarios/scripts/stub.lua"),
+        None,
+    );
     for name in ["retries", "failures of the server", "found", "not found"] {
         assert!(seen.metrics.counters[name] > 0.0, "{name}: {seen:?}");
     }
@@ -46,7 +49,7 @@ fn stub_resolvers_ask_again_and_give_up_at_last() {
 
 #[test]
 fn water_torture_is_told_from_what_good_clients_suffer() {
-    let text = include_str!("../../../../scenarios/scripts/water-torture.lua");
+    let text = include_str!("../../../../../scenarios/scripts/water-torture.lua");
     let seen = check(text, None);
     assert!(seen.metrics.counters["attack: NXDOMAIN"] > 0.0, "{seen:?}");
 }

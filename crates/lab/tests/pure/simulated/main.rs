@@ -27,5 +27,5 @@ mod timeline;
 mod unexpected;
 mod verdicts;
 
-#[path = "../rows/mod.rs"]
+#[path = "../../rows/mod.rs"]
 mod rows;

@@ -1,7 +1,7 @@
 //! Faults, each made on purpose: of the peer, the path, the host, files, and by signals. Each is a
-//! row of a table (`crates/cli/tests/faults/fault.rs` says what a row has) and a run of the binary
-//! over each of its transports, after which hold: what was counted adds up, the verdict has a limit
-//! that the fault can have, the exit code and the words are the right ones, and nothing is left.
+//! row of a table (`fault.rs` says what a row has) and a run of the binary over each of its
+//! transports, after which hold: what was counted adds up, the verdict has a limit that the fault
+//! can have, the exit code and the words are the right ones, and nothing is left.
 //! A limit counts if the host was quiet, by the record. One that is wrong on a busy host is tried
 //! again with nothing beside it.
 //!
@@ -28,7 +28,7 @@ mod table;
 mod process;
 
 #[allow(dead_code, reason = "situations of verdicts use the rest of it")]
-#[path = "../../../lab/tests/rows/mod.rs"]
+#[path = "../../../../lab/tests/rows/mod.rs"]
 mod rows;
 
 #[test]

@@ -19,27 +19,27 @@ const PAUSES_ALLOWED: [Allowed; 6] = [
         "a task lets others of its thread run, and no thread waits",
     ),
     (
-        "crates/cli/tests/faults/signals.rs",
+        "crates/cli/tests/real/faults/signals.rs",
         "sleep 0.7",
         "a run that is stopped for a while: the while is the fault",
     ),
     (
-        "crates/cli/tests/command_line/lab.rs",
+        "crates/cli/tests/real/command_line/lab.rs",
         "sleep 60",
         "a command that does not end by itself; the test ends it",
     ),
     (
-        "crates/cli/tests/command_line/lab.rs",
+        "crates/cli/tests/real/command_line/lab.rs",
         "sleep 100",
         "a command that does not end by itself; the test ends it",
     ),
     (
-        "crates/cli/tests/command_line/topologies.rs",
+        "crates/cli/tests/real/command_line/topologies.rs",
         "sleep 60",
         "a command that does not end by itself; the test ends it",
     ),
     (
-        "crates/cli/tests/faults/left.rs",
+        "crates/cli/tests/real/faults/left.rs",
         "park_timeout",
         "the end of processes that are not children, of claims and of ports has no event",
     ),
@@ -48,57 +48,57 @@ const PAUSES_ALLOWED: [Allowed; 6] = [
 /// Timeouts of queries below two seconds, where no response is to come in time.
 const TIMEOUTS_ALLOWED: [Allowed; 11] = [
     (
-        "crates/cli/tests/faults/path.rs",
+        "crates/cli/tests/real/faults/path.rs",
         "--timeout 400ms",
         "nothing answers until smaller probes go through, after a second",
     ),
     (
-        "crates/cli/tests/faults/peer.rs",
+        "crates/cli/tests/real/faults/peer.rs",
         "--timeout 500ms",
         "nothing answers there",
     ),
     (
-        "crates/cli/tests/faults/signals.rs",
+        "crates/cli/tests/real/faults/signals.rs",
         "--timeout 100ms",
         "a part is stopped: how long it may be silent counts from this",
     ),
     (
-        "crates/cli/tests/command_line/bad_input.rs",
+        "crates/cli/tests/real/command_line/bad_input.rs",
         "--timeout 100ms",
         "nothing answers there",
     ),
     (
-        "crates/cli/tests/command_line/ends.rs",
+        "crates/cli/tests/real/command_line/ends.rs",
         "--timeout 100ms",
         "nothing answers there with DNS",
     ),
     (
-        "crates/cli/tests/command_line/hosts.rs",
+        "crates/cli/tests/real/command_line/hosts.rs",
         "--timeout 100ms",
         "a part is stopped: how long it may be silent counts from this",
     ),
     (
-        "crates/cli/tests/command_line/losses.rs",
+        "crates/cli/tests/real/command_line/losses.rs",
         "--timeout 1s",
         "a part is stopped: how long it may be silent counts from this",
     ),
     (
-        "crates/cli/tests/command_line/ping.rs",
+        "crates/cli/tests/real/command_line/ping.rs",
         "--timeout 50ms",
         "nothing answers there",
     ),
     (
-        "crates/cli/tests/command_line/process.rs",
+        "crates/cli/tests/real/command_line/process.rs",
         "--timeout 20ms",
         "nothing answers there",
     ),
     (
-        "crates/cli/tests/command_line/trace.rs",
+        "crates/cli/tests/real/command_line/trace.rs",
         "--timeout 20ms",
         "nothing answers there",
     ),
     (
-        "crates/cli/tests/command_line/xdp.rs",
+        "crates/cli/tests/real/command_line/xdp.rs",
         "--timeout 1s",
         "nothing answers there: the responder is stopped",
     ),
@@ -110,15 +110,16 @@ const TIMEOUT_MS_MIN: f64 = 2_000.0;
 const TIMED: &str = "/tests/timed/";
 /// Time in these is the simulator's.
 const SIMULATED: [&str; 2] = [
-    "crates/cli/tests/in_process/",
-    "crates/lab/tests/simulated/",
+    "crates/cli/tests/pure/in_process/",
+    "crates/lab/tests/pure/simulated/",
 ];
 
 /// Files of tests, but for timed ones, whose subject are times. The samples of these rules break
 /// them on purpose.
 fn is_test(file: &File) -> bool {
     let is_of_tests = file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
-    let is_exempt = file.path.starts_with("crates/cli/tests/tidy/") || file.path.contains(TIMED);
+    let is_exempt =
+        file.path.starts_with("crates/cli/tests/pure/tidy/") || file.path.contains(TIMED);
     is_of_tests && file.is_rust() && !is_exempt
 }
 
@@ -278,7 +279,7 @@ pub(crate) fn stale_exceptions(files: &[File]) -> Vec<Offence> {
     };
     let all = PAUSES_ALLOWED.iter().chain(&TIMEOUTS_ALLOWED);
     let stale = all.filter(is_stale).map(|(path, text, _)| {
-        let file = File::new("crates/cli/tests/tidy/waiting.rs", "");
+        let file = File::new("crates/cli/tests/pure/tidy/waiting.rs", "");
         file.offence(
             1,
             format!("`{text}` is not in {path}"),
@@ -313,7 +314,10 @@ fn pauses_of_tests_are_offences() {
         assert_eq!(count(pauses, text), 0, "{text}");
     }
     let allowed = "f(\"sleep 0.7\"); f(\"sleep 0.8\");";
-    let offences = pauses(&File::new("crates/cli/tests/faults/signals.rs", allowed));
+    let offences = pauses(&File::new(
+        "crates/cli/tests/real/faults/signals.rs",
+        allowed,
+    ));
     assert_eq!(offences.len(), 1);
 }
 

@@ -1,6 +1,6 @@
 //! What every driver does with datagrams between two ends, whatever is between them: the kernel's
-//! sockets on loopback (`tests/sockets.rs`), AF_XDP over a veth pair (`src/xdp/tests.rs`, where
-//! threads may move to another network namespace).
+//! sockets on loopback (`tests/real/sockets.rs`), AF_XDP over a veth pair (`src/xdp/tests.rs`,
+//! where threads may move to another network namespace).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
