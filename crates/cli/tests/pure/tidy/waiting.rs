@@ -19,7 +19,7 @@ const PAUSES_ALLOWED: [Allowed; 6] = [
         "a task lets others of its thread run, and no thread waits",
     ),
     (
-        "crates/cli/tests/real/faults/signals.rs",
+        "crates/cli/tests/faulty/signals.rs",
         "sleep 0.7",
         "a run that is stopped for a while: the while is the fault",
     ),
@@ -39,7 +39,7 @@ const PAUSES_ALLOWED: [Allowed; 6] = [
         "a command that does not end by itself; the test ends it",
     ),
     (
-        "crates/cli/tests/real/faults/left.rs",
+        "crates/cli/tests/faulty/left.rs",
         "park_timeout",
         "the end of processes that are not children, of claims and of ports has no event",
     ),
@@ -48,17 +48,17 @@ const PAUSES_ALLOWED: [Allowed; 6] = [
 /// Timeouts of queries below two seconds, where no response is to come in time.
 const TIMEOUTS_ALLOWED: [Allowed; 11] = [
     (
-        "crates/cli/tests/real/faults/path.rs",
+        "crates/cli/tests/faulty/path.rs",
         "--timeout 400ms",
         "nothing answers until smaller probes go through, after a second",
     ),
     (
-        "crates/cli/tests/real/faults/peer.rs",
+        "crates/cli/tests/faulty/peer.rs",
         "--timeout 500ms",
         "nothing answers there",
     ),
     (
-        "crates/cli/tests/real/faults/signals.rs",
+        "crates/cli/tests/faulty/signals.rs",
         "--timeout 100ms",
         "a part is stopped: how long it may be silent counts from this",
     ),
@@ -314,10 +314,7 @@ fn pauses_of_tests_are_offences() {
         assert_eq!(count(pauses, text), 0, "{text}");
     }
     let allowed = "f(\"sleep 0.7\"); f(\"sleep 0.8\");";
-    let offences = pauses(&File::new(
-        "crates/cli/tests/real/faults/signals.rs",
-        allowed,
-    ));
+    let offences = pauses(&File::new("crates/cli/tests/faulty/signals.rs", allowed));
     assert_eq!(offences.len(), 1);
 }
 

@@ -2,7 +2,7 @@
 //! what becomes of the verdict when its advice is followed.
 //!
 //! What the simulator cannot make (it needs no CPU time, and no buffer of the kernel overflows in
-//! it) is in the suite on loopback, `crates/lab/tests/timed/situations.rs`.
+//! it) is in the suite on loopback, `crates/cli/tests/timed/situations.rs`.
 
 use measure::Limit;
 use measure::doctor::{Cure, State, of_run, worst};

@@ -3,7 +3,7 @@
 use measure::Limit::Rate;
 use proto::Transport::{Doq, Dot, Tcp, Udp};
 
-use crate::fault::{Do, Ends, Fault, Leaves, Target, When};
+use super::fault::{Do, Ends, Fault, Leaves, Target, When};
 
 const NONE: Fault = Fault::NONE;
 /// A command that needs no target.

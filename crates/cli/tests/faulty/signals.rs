@@ -5,8 +5,8 @@ use measure::RunRecord;
 use measure::record::EndedBy;
 use proto::Transport::{Doh2, Doq, Dot, Tcp, Udp};
 
-use crate::fault::{ALL, Do, Ends, Fault, Target, When};
-use crate::hostile::{Conduct, Manner, Peer};
+use super::fault::{ALL, Do, Ends, Fault, Target, When};
+use super::hostile::{Conduct, Manner, Peer};
 
 const NONE: Fault = Fault::NONE;
 /// One that would take a minute.

@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use measure::{Limit, RunRecord};
 use proto::Transport;
 use testing::quiet::{Disturbance, Quiet};
+use testing::timed;
 
-use crate::fault::{Fault, Leaves};
-use crate::left;
+use super::fault::{Fault, Leaves};
+use super::left;
+use super::stage::{Ended, Stage, Waited};
 use crate::rows;
-use crate::stage::{Ended, Stage, Waited};
 
 /// Runs that are made at once.
 const AT_ONCE: usize = 8;
@@ -23,6 +25,8 @@ const AT_ONCE: usize = 8;
 const ATTEMPTS_MAX: u32 = 3;
 /// Lines of progress that a run must show after the last deed, to be one that met the fault.
 const SHOWN_AFTER_MIN: usize = 3;
+/// How long rows are repeated until their host was quiet.
+const TIME_TO_DECIDE: Duration = Duration::from_secs(120);
 
 /// How a row ended over one transport.
 struct Cell {
@@ -47,9 +51,14 @@ enum Doubt {
 }
 
 impl Cell {
-    fn is_to_repeat(&self) -> bool {
-        let is_right = self.doubtful.is_empty() && self.verdict.is_none();
-        self.wrong.is_empty() && self.doubt.is_some() && !is_right
+    /// What else is wrong may be so because the fault came late, or the host was busy.
+    fn is_in_doubt(&self) -> bool {
+        self.wrong.is_empty() && self.doubt.is_some() && !self.doubtful.is_empty()
+    }
+
+    /// Only a quiet host shows whether the verdict is wrong.
+    fn is_open(&self) -> bool {
+        self.doubt.is_some() && self.verdict.is_some()
     }
 
     /// All that is wrong once it is not repeated any more.
@@ -59,51 +68,114 @@ impl Cell {
     }
 }
 
-/// Checks rows; `kind` is what they are faults of. A part of the name of a row in
-/// `THRONG_FAULTS` leaves out all others.
+/// A row over one of its transports.
+type Row = (&'static Fault, Transport);
+
+/// Checks the rows of a kind, several at a time. A verdict that is wrong on a busy host is left
+/// open for [`decide_open`]. A part of the name of a row in `THRONG_FAULTS` leaves out all others.
 pub(crate) fn check(kind: &str, faults: &'static [Fault]) {
     let only = std::env::var("THRONG_FAULTS").unwrap_or_default();
-    let chosen = faults.iter().filter(|it| it.name.contains(&only));
-    let all: Vec<(&Fault, Transport)> = chosen
-        .flat_map(|fault| fault.over.iter().map(move |it| (fault, *it)))
-        .collect();
-    let mut cells = at_once(&all);
+    let mut rows = rows_of(faults);
+    rows.retain(|(fault, _)| fault.name.contains(&only));
+    let mut cells = at_once(&rows);
     // One at a time, with nothing of this test beside it.
-    for ((fault, over), last) in all.iter().zip(cells.values_mut()) {
+    for ((fault, over), last) in rows.iter().zip(&mut cells) {
         let mut times = 1;
         for _ in 1..ATTEMPTS_MAX {
-            if !last.is_to_repeat() {
+            if !last.is_in_doubt() {
                 break;
             }
-            times *= if matches!(last.doubt, Some(Doubt::Late)) {
-                4
-            } else {
-                1
-            };
+            if matches!(last.doubt, Some(Doubt::Late)) {
+                times *= 4;
+            }
             *last = cell(fault, *over, times);
         }
     }
-    let mut each = all.iter().map(|(fault, _)| fault.name).zip(cells.values());
-    show(kind, faults, &mut each.clone());
-    let wrong: Vec<String> = each
-        .by_ref()
-        .flat_map(|(name, cell)| {
-            let wrong = cell.all_wrong();
-            wrong.map(move |it| format!("{name}, over {}: {it}", cell.over))
-        })
+    show(kind, &rows, &cells);
+    let open = rows.iter().zip(&cells).filter(|(_, cell)| cell.is_open());
+    let open = open.map(|((fault, over), _)| format!("{}\t{over}\n", fault.name));
+    fs::write(open_rows(kind), open.collect::<String>()).unwrap();
+    assert_right(&rows, &cells);
+}
+
+/// The rows whose verdict [`check`] left open, by the name of each and its transport.
+fn open_rows(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{kind}.open"))
+}
+
+/// Decides on the verdicts that [`check`] has left open, with nothing beside.
+pub(crate) fn decide_open() {
+    let mut open = Vec::new();
+    let mut kinds = 0;
+    for (kind, faults) in super::ALL {
+        // Some kinds need root.
+        let Ok(text) = fs::read_to_string(open_rows(kind)) else {
+            continue;
+        };
+        kinds += 1;
+        let is_open = |(fault, over): &Row| {
+            let line = format!("{}\t{over}", fault.name);
+            text.lines().any(|it| it == line)
+        };
+        open.extend(rows_of(faults).into_iter().filter(is_open));
+    }
+    if kinds == 0 {
+        return timed::inconclusive("the tests of target `faults` were not run before");
+    }
+    decide("open", &open);
+}
+
+/// Checks rows one after the other on a quiet host.
+pub(crate) fn decide(kind: &str, rows: &[Row]) {
+    let until = Instant::now() + TIME_TO_DECIDE;
+    let mut cells = Vec::new();
+    for (fault, over) in rows {
+        let mut last = cell(fault, *over, 1);
+        for _ in 1..ATTEMPTS_MAX {
+            if !last.is_in_doubt() && !last.is_open() || Instant::now() > until {
+                break;
+            }
+            last = cell(fault, *over, 1);
+        }
+        cells.push(last);
+    }
+    show(kind, rows, &cells);
+    assert_right(rows, &cells);
+    let open = rows.iter().zip(&cells).filter(|(_, cell)| cell.is_open());
+    let open: Vec<String> = open
+        .map(|((fault, over), _)| format!("{} over {over}", fault.name))
         .collect();
+    if !open.is_empty() {
+        timed::inconclusive(&format!("the host was busy: {}", open.join("; ")));
+    }
+}
+
+pub(crate) fn rows_of(faults: &'static [Fault]) -> Vec<Row> {
+    let each = faults.iter();
+    each.flat_map(|fault| fault.over.iter().map(move |over| (fault, *over)))
+        .collect()
+}
+
+#[track_caller]
+fn assert_right(rows: &[Row], cells: &[Cell]) {
+    let each = rows.iter().zip(cells);
+    let wrong = each.flat_map(|((fault, over), cell)| {
+        let wrong = cell.all_wrong();
+        wrong.map(move |it| format!("{}, over {over}: {it}", fault.name))
+    });
+    let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 /// Runs all rows, several at a time.
-fn at_once(all: &[(&'static Fault, Transport)]) -> BTreeMap<usize, Cell> {
+fn at_once(rows: &[Row]) -> Vec<Cell> {
     let next = AtomicUsize::new(0);
     let cells = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(all.len()) {
+        for _ in 0..AT_ONCE.min(rows.len()) {
             scope.spawn(|| {
                 while let number = next.fetch_add(1, Ordering::SeqCst)
-                    && let Some((fault, over)) = all.get(number)
+                    && let Some((fault, over)) = rows.get(number)
                 {
                     let cell = cell(fault, *over, 1);
                     cells.lock().unwrap().insert(number, cell);
@@ -111,7 +183,7 @@ fn at_once(all: &[(&'static Fault, Transport)]) -> BTreeMap<usize, Cell> {
             });
         }
     });
-    cells.into_inner().unwrap()
+    cells.into_inner().unwrap().into_values().collect()
 }
 
 /// Runs a row over one transport. What panics on the way is as wrong as anything.
@@ -305,18 +377,12 @@ fn remains(mut stage: Stage, wrong: &mut Vec<String>) {
 }
 
 /// Prints the table, and writes it to Cargo's folder for files of tests.
-fn show<'a>(
-    kind: &str,
-    faults: &[Fault],
-    cells: &mut (impl Iterator<Item = (&'a str, &'a Cell)> + Clone),
-) {
+fn show(kind: &str, all: &[Row], cells: &[Cell]) {
     let mut text = String::new();
-    for fault in faults {
-        let own = cells.clone().filter(|(name, _)| *name == fault.name);
-        let own: Vec<&Cell> = own.map(|(_, cell)| cell).collect();
-        if own.is_empty() {
-            continue;
-        }
+    let each: Vec<(&Row, &Cell)> = all.iter().zip(cells).collect();
+    for own in each.chunk_by(|(a, _), (b, _)| a.0.name == b.0.name) {
+        let fault = own[0].0.0;
+        let own: Vec<&Cell> = own.iter().map(|(_, cell)| *cell).collect();
         let over: Vec<&str> = own.iter().map(|it| it.over.name()).collect();
         let limits = grouped(&own, |it| {
             let name = it.limit.map_or("-", Limit::name).to_owned();

@@ -17,9 +17,9 @@ use testing::folder::Folder;
 use testing::ports::ClosedUdpPort;
 use testing::quiet::run_queue_wait;
 
-use crate::fault::{Do, Fault, Target, When};
-use crate::hostile::Hostile;
-use crate::left::MARK;
+use super::fault::{Do, Fault, Target, When};
+use super::hostile::Hostile;
+use super::left::MARK;
 use crate::process::{Responder, THRONG};
 
 /// A run that has not reported for so long is killed, and fails.
@@ -405,7 +405,7 @@ impl Stage {
 
     /// Ends whatever of the run is still there.
     pub(crate) fn kill_marked(&self) {
-        for pid in crate::left::marked(&self.mark()) {
+        for pid in super::left::marked(&self.mark()) {
             let _ = Command::new("kill").args(["-s", "KILL", &pid]).status();
         }
     }
@@ -440,7 +440,7 @@ impl Stage {
         self.asked = Asked::BuiltIn;
         let both = [self.near.take(), self.far.take()];
         let numbers = both.iter().flatten();
-        let numbers = numbers.map(|it| crate::left::namespace_of(it.id()));
+        let numbers = numbers.map(|it| super::left::namespace_of(it.id()));
         (self.server.filter(|_| !held), numbers.collect())
     }
 }

@@ -5,7 +5,7 @@ use measure::Limit::{Network, Server, Unknown};
 use measure::RunRecord;
 use proto::Transport::{Doq, Dot, Tcp, Udp};
 
-use crate::fault::{ALL, Do, Ends, Fault, QUIC, Target, When};
+use super::fault::{ALL, Do, Ends, Fault, QUIC, Target, When};
 
 /// For a line of `ip` at one end.
 macro_rules! near {

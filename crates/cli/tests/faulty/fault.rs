@@ -3,7 +3,7 @@
 use measure::{Limit, RunRecord};
 use proto::Transport::{self, Doh2, Doh3, Doq, Dot, Tcp, Udp};
 
-use crate::hostile::Peer;
+use super::hostile::Peer;
 
 pub(crate) const ALL: &[Transport] = &[Udp, Tcp, Dot, Doh2, Doq, Doh3];
 pub(crate) const STREAMS: &[Transport] = &[Tcp, Dot, Doh2];

@@ -5,8 +5,8 @@ use measure::RunRecord;
 use measure::counts::{Connections, Counts};
 use proto::Transport::{self, Doh2, Doh3, Doq, Dot, Tcp, Udp};
 
-use crate::fault::{ALL, CONNECTED, Do, ENCRYPTED, Ends, Fault, HTTP, QUIC, STREAMS, Target, When};
-use crate::hostile::{Conduct, Manner, Peer};
+use super::fault::{ALL, CONNECTED, Do, ENCRYPTED, Ends, Fault, HTTP, QUIC, STREAMS, Target, When};
+use super::hostile::{Conduct, Manner, Peer};
 
 const NONE: Fault = Fault::NONE;
 /// DoT and DoH/2, which have a handshake of TLS on a stream.

@@ -1,20 +1,14 @@
 //! What becomes of runs whose host gives them too little, or less than they are used to.
 
-use measure::Limit::{self, Generator, Rate, Server, Unknown};
+use measure::Limit::Generator;
 use proto::Transport::{Doq, Dot, Tcp, Udp};
 
-use crate::fault::{ALL, Do, Ends, Fault, Target, When};
+use super::fault::{ALL, Do, Ends, Fault, When};
 
 const NONE: Fault = Fault::NONE;
 
 /// Without any right that root has.
 const WITHOUT_RIGHTS: &str = r#"exec setpriv --bounding-set=-all --inh-caps=-all "$@""#;
-/// Something that uses all of a CPU until the row has ended.
-const HOG: &str = "taskset -c $CPU timeout 60 sh -c 'while :; do :; done' >/dev/null 2>&1 & \
-                   echo $! >$IN/hog";
-const END_HOG: &str = "kill $(cat $IN/hog)";
-/// A run that gets less than it needs of its CPU may find any of these.
-const STARVED: &[Limit] = &[Generator, Rate, Server, Unknown];
 
 /// In a time namespace three years after this one.
 const YEARS_AHEAD: &str =
@@ -148,38 +142,6 @@ pub(crate) const FAULTS: &[Fault] = &[
         name: "no standard streams, in processes",
         flags: "--processes 2",
         around: NO_STREAMS,
-        ..NONE
-    },
-];
-
-/// Runs that share their CPU on purpose, which disturbs what runs beside.
-pub(crate) const SHARED_CPU: &[Fault] = &[
-    Fault {
-        name: "a hog on its CPU",
-        over: &[Udp, Dot, Doq],
-        before: HOG,
-        around: r#"exec taskset -c $CPU "$@""#,
-        is_disturbing: true,
-        ends: Ends::measured(&[Generator, Rate], ""),
-        after: END_HOG,
-        ..NONE
-    },
-    Fault {
-        name: "a hog on its CPU, and less priority",
-        before: HOG,
-        around: r#"exec nice -n 19 taskset -c $CPU "$@""#,
-        is_disturbing: true,
-        ends: Ends::measured(&[Generator], "its CPU"),
-        after: END_HOG,
-        ..NONE
-    },
-    Fault {
-        name: "the built-in responder's CPU is the run's",
-        over: &[Udp, Dot],
-        target: Target::BuiltIn { alone: false },
-        around: r#"exec taskset -c $CPU "$@""#,
-        is_disturbing: true,
-        ends: Ends::measured(STARVED, ""),
         ..NONE
     },
 ];

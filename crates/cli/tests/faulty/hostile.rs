@@ -15,7 +15,7 @@ use proto::tls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 use proto::tls::{ServerTlsOptions, server_config_with};
 use responder::certificate::{SelfSigned, self_signed};
 
-use crate::stage::Event;
+use super::stage::Event;
 
 /// What a peer does.
 #[derive(Clone, Copy, PartialEq)]
