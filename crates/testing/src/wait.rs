@@ -1,7 +1,7 @@
 //! Waits for what another process does, where no descriptor tells when it is done.
 //!
 //! These are the only places where tests poll. They leave the CPU to the process that they wait
-//! for: the pauses grow from a millisecond to [`PAUSE_MAX`].
+//! for: the pauses grow from a millisecond to 20 ms.
 
 use std::path::Path;
 use std::process::Child;
