@@ -113,6 +113,7 @@ use failure::Failure;
 pub fn main() -> ExitCode {
     abort_on_panic();
     signals::outlive_file_limit();
+    driver::memory::end_aborts_without_memory();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match arguments.get(1).and_then(|it| it.to_str()) {
         Some(part::NAME) => return part_process::main(arguments.into_iter().skip(2).collect()),

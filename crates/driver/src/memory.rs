@@ -52,11 +52,13 @@ fn given(memory: *mut u8) -> *mut u8 {
     memory
 }
 
+/// Whether a thread has said that there is no more memory.
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+
 /// Says that there is no more memory, once whatever the number of threads that find it, and ends
 /// the process. Allocates nothing.
 #[cold]
 pub fn exhausted() -> ! {
-    static IS_TOLD: AtomicBool = AtomicBool::new(false);
     if !IS_TOLD.swap(true, Ordering::SeqCst) {
         // SAFETY: the message is valid for its length. What cannot be written cannot be told.
         unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
@@ -66,5 +68,33 @@ pub fn exhausted() -> ! {
     loop {
         // SAFETY: waits for the end of the process, which another thread has begun.
         unsafe { libc::pause() };
+    }
+}
+
+/// Address space that the C library asks for at once, for a thread's own part of the heap.
+const HEAP_OCTETS: usize = 64 << 20;
+
+/// Ends the process as [`exhausted`] does where the C library would abort it: glibc does so in a
+/// thread for whose destructors it gets no memory.
+pub fn end_aborts_without_memory() {
+    let handler = on_abort as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler calls only what may be called in one (signal-safety(7)), and mmap and
+    // munmap, which are system calls. Where it cannot be installed, abort does what it always does.
+    unsafe { libc::signal(libc::SIGABRT, handler) };
+}
+
+extern "C" fn on_abort(_: libc::c_int) {
+    if IS_TOLD.load(Ordering::SeqCst) || !has_room() {
+        exhausted();
+    }
+    // The C library goes on and ends the process.
+}
+
+fn has_room() -> bool {
+    let (access, kind) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping touches no other, and nothing refers to it when it is removed.
+    unsafe {
+        let there = libc::mmap(std::ptr::null_mut(), HEAP_OCTETS, access, kind, -1, 0);
+        there != libc::MAP_FAILED && libc::munmap(there, HEAP_OCTETS) == 0
     }
 }
