@@ -7,13 +7,18 @@ use testing::program::execute;
 
 use crate::process::THRONG;
 
-/// System calls of a command on files that it syncs or renames, in order.
-fn calls(folder: &Folder, command: &str) -> Vec<String> {
-    let trace = folder.path("trace");
-    let strace = format!("strace -f -y -o {trace} -e trace=fsync,fdatasync,/^rename");
+/// System calls on files that it syncs or renames, in order, of the thread of a command that renames
+/// one. strace writes a file for each thread: in one for all, calls are in pieces.
+fn calls_of_who_renames(folder: &Folder, command: &str) -> Vec<String> {
+    let traces = folder.path("traces");
+    fs::create_dir(&traces).unwrap();
+    let strace = format!("strace -ff -y -o {traces}/trace -e trace=fsync,fdatasync,/^rename");
     execute(&format!("{strace} {THRONG} {command}")).succeeded();
-    let text = fs::read_to_string(trace).unwrap();
-    text.lines().map(str::to_owned).collect()
+    let each = fs::read_dir(traces).unwrap().map(|it| it.unwrap().path());
+    let texts = each.map(|path| fs::read_to_string(path).unwrap());
+    let renaming: Vec<String> = texts.filter(|text| text.contains("rename")).collect();
+    assert_eq!(renaming.len(), 1, "{renaming:?}");
+    renaming[0].lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -21,7 +26,7 @@ fn record_is_synced_before_it_replaces_another_of_its_name() {
     let folder = Folder::new("durable");
     let record = folder.write("record.json", "");
     let run = "run --driver sim --queries 10 --quiet --force --record";
-    let calls = calls(&folder, &format!("{run} {record}"));
+    let calls = calls_of_who_renames(&folder, &format!("{run} {record}"));
     let renamed = calls.iter().position(|call| {
         let (from, to) = call.split_once("\", \"").unwrap_or_default();
         from.contains(".partial") && to.starts_with(&record) && call.ends_with(" = 0")
