@@ -31,7 +31,7 @@ const PRIORITY: i32 = -15;
 /// The same of a verdict that was left open.
 const DECIDING_ATTEMPTS_MAX: u32 = 5;
 /// How long rows are repeated until their host was quiet.
-const TIME_TO_DECIDE: Duration = Duration::from_secs(120);
+const TIME_TO_DECIDE: Duration = Duration::from_secs(80);
 
 /// How a row ended over one transport.
 struct Cell {
@@ -59,6 +59,23 @@ impl Cell {
     /// What else is wrong may be so because the fault came late, or the host was busy.
     fn is_in_doubt(&self) -> bool {
         self.wrong.is_empty() && self.doubt.is_some() && !self.doubtful.is_empty()
+    }
+
+    /// A row that there was no time for.
+    fn not_run(over: Transport) -> Cell {
+        Cell {
+            over,
+            limit: None,
+            code: 0,
+            doubt: Some(Doubt::Disturbed("not run".to_owned())),
+            wrong: Vec::new(),
+            doubtful: Vec::new(),
+            verdict: Some("not run".to_owned()),
+        }
+    }
+
+    fn is_undecided(&self) -> bool {
+        self.is_in_doubt() || self.is_open()
     }
 
     /// Only a quiet host shows whether the verdict is wrong.
@@ -136,20 +153,21 @@ pub(crate) fn decide_open() {
 /// Checks rows one after the other on a quiet host.
 pub(crate) fn decide(kind: &str, rows: &[Row]) {
     let until = Instant::now() + TIME_TO_DECIDE;
-    let mut cells = Vec::new();
-    for (fault, over) in rows {
-        let mut last = cell(fault, *over, 1);
-        for _ in 1..DECIDING_ATTEMPTS_MAX {
-            if !last.is_in_doubt() && !last.is_open() || Instant::now() > until {
-                break;
+    let mut cells: Vec<Cell> = rows.iter().map(|(_, over)| Cell::not_run(*over)).collect();
+    for _ in 0..DECIDING_ATTEMPTS_MAX {
+        let undecided = rows.iter().zip(&mut cells);
+        for ((fault, over), last) in undecided.filter(|(_, cell)| cell.is_undecided()) {
+            if Instant::now() < until {
+                *last = cell(fault, *over, 1);
             }
-            last = cell(fault, *over, 1);
         }
-        cells.push(last);
     }
     show(kind, rows, &cells);
     assert_right(rows, &cells);
-    let open = rows.iter().zip(&cells).filter(|(_, cell)| cell.is_open());
+    let open = rows
+        .iter()
+        .zip(&cells)
+        .filter(|(_, cell)| cell.is_undecided());
     let open: Vec<String> = open
         .map(|((fault, over), _)| format!("{} over {over}", fault.name))
         .collect();

@@ -7,9 +7,9 @@ use testing::program::execute;
 
 use crate::process::THRONG;
 
-/// System calls on files that it syncs or renames, in order, of the thread of a command that renames
-/// one. strace writes a file for each thread: in one for all, calls are in pieces.
-fn calls_of_who_renames(folder: &Folder, command: &str) -> Vec<String> {
+/// The system calls on files that a command syncs or renames, in order, of the thread that renames
+/// one. strace writes a file for each thread: in a common one, calls are in pieces.
+fn calls_of_renaming_thread(folder: &Folder, command: &str) -> Vec<String> {
     let traces = folder.path("traces");
     fs::create_dir(&traces).unwrap();
     let strace = format!("strace -ff -y -o {traces}/trace -e trace=fsync,fdatasync,/^rename");
@@ -26,7 +26,7 @@ fn record_is_synced_before_it_replaces_another_of_its_name() {
     let folder = Folder::new("durable");
     let record = folder.write("record.json", "");
     let run = "run --driver sim --queries 10 --quiet --force --record";
-    let calls = calls_of_who_renames(&folder, &format!("{run} {record}"));
+    let calls = calls_of_renaming_thread(&folder, &format!("{run} {record}"));
     let renamed = calls.iter().position(|call| {
         let (from, to) = call.split_once("\", \"").unwrap_or_default();
         from.contains(".partial") && to.starts_with(&record) && call.ends_with(" = 0")
