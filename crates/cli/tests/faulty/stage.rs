@@ -19,7 +19,7 @@ use testing::quiet::run_queue_wait;
 
 use super::fault::{Do, Fault, Target, When};
 use super::hostile::Hostile;
-use super::left::MARK;
+use super::left::{self, MARK};
 use crate::process::{Responder, THRONG};
 
 /// A run that has not reported for so long is killed, and fails.
@@ -429,6 +429,8 @@ impl Stage {
                 let std::net::IpAddr::V4(address) = server.ip() else {
                     panic!("{server} is of IPv4");
                 };
+                // The kernel closes sockets of io_uring some time after their process has ended.
+                left::soon(|| left::is_free(server, self.is_stream()));
                 self.start(address, server.port());
             }
         }
