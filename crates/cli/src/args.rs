@@ -199,6 +199,8 @@ pub(crate) enum SchemaOf {
     Metrics,
     /// What --observe asks of each product, as tables in Markdown
     Observations,
+    /// The rules of the verdict and the symptoms that they read, as tables in Markdown
+    Verdict,
 }
 
 /// Flags of `throng compare-transports`: its own, and those of each run.

@@ -19,6 +19,10 @@ pub(crate) fn execute(of: SchemaOf) -> Result<ExitCode, Failure> {
             print(&measure::Metric::table())?;
             return Ok(ExitCode::SUCCESS);
         }
+        SchemaOf::Verdict => {
+            print(&measure::verdict_document())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         SchemaOf::Record => RunRecord::json_schema(),
         SchemaOf::Scenario => scenario::schema(),
         SchemaOf::Ramp => measure::Ramp::json_schema(),

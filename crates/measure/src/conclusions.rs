@@ -4,9 +4,9 @@ use crate::interval::Interval;
 use crate::intervals;
 use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
+use crate::rules::judge;
 use crate::steady_state::SteadyState;
 use crate::summary::Summary;
-use crate::verdict::judge;
 
 impl RunRecord {
     /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever

@@ -17,15 +17,17 @@ mod interface;
 mod kernel;
 mod processor;
 mod reading;
+mod several;
 #[cfg(test)]
 mod tests;
 
-pub use crate::rules::{of_run, of_runs};
+pub use crate::rules::of_run;
 pub use cure::{Cure, Place};
 pub use host::of_host;
 pub(crate) use kernel::BUSY_POLL_US;
 pub(crate) use processor::{STEAL_PROBLEM, STEAL_WARNING};
 pub use reading::{Aim, HostReading, Interface};
+pub use several::of_runs;
 
 /// How bad something is; the later, the worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -25,9 +25,11 @@
 //! * `simulation`: what a simulated run assumed, and what its modelled server saw.
 //! * `merge`: records of several generators as one, exactly, and `merge::fitness` whether they
 //!   were one load on one target.
-//! * `rules`: what is concluded from the record of a run, a file each: evidence, limit and cures at
-//!   once. Chance is reckoned with in one place, `rules::enough`.
-//! * `verdict`: what limited a run: the first rule that decides, and what else a reader must know.
+//! * `symptoms`: what the record of a run shows, with its numbers, computed once: whether events
+//!   are enough to be more than chance is decided in `symptoms::significance`.
+//! * `rules`: what is concluded from symptoms, and nothing else; `rules::table` has all rules in
+//!   the order in which they decide, and prints `docs/verdict.md`. Verdict, doctor and reports
+//!   read the same judgement.
 //! * `doctor`: what stands in the way of load, as diagnoses with their cures: of a host as read
 //!   (`doctor::host` and beside it, a file for each kind of check), and of runs, by all rules.
 //! * `capacity`: the highest load that a target sustains: objective, trials, answer;
@@ -91,10 +93,10 @@ pub mod simulation;
 pub mod statistics;
 pub mod steady_state;
 pub mod summary;
+mod symptoms;
 pub mod target;
 pub mod timeline;
 pub mod trace;
-pub mod verdict;
 
 #[cfg(test)]
 #[path = "../tests/conforms/mod.rs"]
@@ -119,6 +121,7 @@ pub use facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 pub use histogram::Histogram;
 pub use interval::{ConnectionTimes, Distributions, Interval, PathTimes};
 pub use intervals::Intervals;
+pub use limit::{Limit, Verdict};
 pub use merge::merge;
 pub use metric::Metric;
 pub use observation::Observation;
@@ -126,6 +129,7 @@ pub use over_runs::OverRuns;
 pub use probe::ProbeStatistics;
 pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};
+pub use rules::{judge, verdict_document};
 pub use scenario::{
     Arrival, ConnectionPolicy, DriverKind, HttpMethod, HttpRequest, HttpScheme, Process,
     QuestionChoice, QuestionOrder, Questions, ScenarioRecord, StampSource, StubPolicy, TlsFacts,
@@ -140,4 +144,3 @@ pub use summary::Summary;
 pub use target::TargetRecord;
 pub use timeline::Timeline;
 pub use trace::Trace;
-pub use verdict::{Limit, Verdict, judge};

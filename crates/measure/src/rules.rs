@@ -1,266 +1,350 @@
-//! The rules: what is concluded from the record of a run, a file each.
+//! The rules: what is concluded from the symptoms of a run.
 //!
-//! A rule looks at the [`Figures`] of a run and gives what it found: evidence, cures and, where
-//! that set the rate, the limit ([`Finding`]). The verdict is the first finding that decides; the
-//! doctor and reports show what all of them found. Nothing is concluded anywhere else.
+//! A rule reads [`Symptoms`] and no other rule. [`table`] has all of them in the order in
+//! which they decide, with the symptoms that each needs and those that forbid it; it prints itself
+//! as `docs/verdict.md`. The other modules have the words of the rules, by subject.
 //!
-//! A new rule is a file here, its module below and its place in [`RULES`].
+//! A [`Judgement`] is what all rules say of one run. Verdict, doctor and reports read it; nothing
+//! is concluded from a record anywhere else.
+//!
+//! A new rule is a row of the table and the function with its words.
 
 use crate::doctor::{Cure, Diagnosis, Place};
 use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
+use crate::symptoms::{Symptom, Symptoms};
 
-mod agents;
 mod answers;
-mod beyond_interface;
-mod buffers_of_target;
-mod conntrack;
-mod delayed_acknowledgements;
-mod ended;
-mod enough;
-mod exchanges;
-mod figures;
+mod connections;
+mod document;
 mod finding;
-mod handshakes;
-mod held;
-mod late;
-mod lateness;
-mod listen_queue;
+mod generator;
+mod host;
 mod load;
 mod losses;
-mod message_ids;
-mod not_sent;
 #[cfg(test)]
 pub(crate) mod observed_situations;
-mod outage;
-mod packet_backlog;
 mod path;
-mod processor;
-mod quota;
-mod receive_buffers;
-mod resources;
-mod scrapes;
-mod send_buffers;
-mod server_cache;
-mod server_clients;
-mod server_counts;
-mod server_idle;
-mod server_log;
-mod server_memory;
-mod server_processor;
-mod server_sockets;
-mod server_stopped;
-mod server_upstream;
+mod phrases;
+mod server;
 mod set_up;
-mod several;
-mod simulated;
-mod simulated_network;
 #[cfg(test)]
 pub(crate) mod situations;
-mod steal;
-mod streams;
-mod too_little;
-mod truncated;
-mod unserved;
-mod violations;
-mod waits;
-mod without_queries;
+mod table;
+#[cfg(test)]
+mod tests;
+mod worth;
 
-pub(crate) use figures::Figures;
-pub(crate) use finding::Finding;
-use finding::{Said, Stage};
-pub(crate) use losses::said as losses_said;
-pub use several::of_runs;
-pub(crate) use simulated::marking;
-pub(crate) use without_queries::shortfall;
+pub use document::verdict_document;
+use finding::{Conclusion, Finding};
 
-/// A rule: what it finds in a run.
-#[derive(Clone, Copy)]
-enum Rule {
-    /// At most one thing.
-    One(fn(&Figures<'_>) -> Option<Finding>),
-    /// One thing or several.
-    Several(fn(&Figures<'_>) -> Vec<Finding>),
+/// A row of the table.
+pub(crate) struct Rule {
+    name: &'static str,
+    /// It speaks where all of these show.
+    shows: &'static [Symptom],
+    /// It speaks only where they are much.
+    is_only_of_much: bool,
+    /// It is silent where any of these is much: they explain the same.
+    silent: &'static [Symptom],
+    /// What it says limited the run, where all of `shows` are much.
+    limit: Option<Limit>,
+    /// It does not decide where any of these is much.
+    unless: &'static [Symptom],
+    said: Said,
+    /// Where it decides, the verdict also says what the load shows.
+    with_load: bool,
+    says: Says,
+    /// What it does not know.
+    unknown: &'static str,
 }
 
-use Rule::{One, Several};
+/// Where a rule is reported that does not decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// Nowhere: it is a conclusion.
+    WhereItDecides,
+    /// By doctor and in reports.
+    ByDoctor,
+    /// In every verdict too.
+    InEveryVerdict,
+}
 
-/// All rules, in the order in which what they found is told. What decides is a matter of the
-/// finding's [`Stage`]; within a stage, of this order.
-const RULES: &[Rule] = &[
-    // Runs that only open connections.
-    One(without_queries::found),
-    // This tool and its host.
-    One(resources::found),
-    One(processor::found),
-    One(lateness::found),
-    One(agents::found),
-    One(waits::found),
-    One(steal::found),
-    One(quota::found),
-    Several(not_sent::found),
-    // What was dropped on the way.
-    One(receive_buffers::found),
-    One(send_buffers::found),
-    One(packet_backlog::found),
-    One(conntrack::found),
-    One(simulated::found),
-    One(path::found),
-    // What the target did.
-    One(listen_queue::found),
-    One(truncated::found),
-    Several(answers::found),
-    One(message_ids::found),
-    One(late::found),
-    One(outage::found),
-    One(unserved::found),
-    One(handshakes::found),
-    One(violations::found),
-    One(ended::found),
-    One(exchanges::found),
-    One(streams::found),
-    One(held::found),
-    One(delayed_acknowledgements::found),
-    One(buffers_of_target::found),
-    One(beyond_interface::found),
-    One(losses::found),
-    // What observed servers tell of themselves.
-    Several(server_processor::found),
-    Several(server_memory::found),
-    Several(server_stopped::found),
-    Several(server_sockets::found),
-    One(server_clients::found),
-    One(server_log::found),
-    One(server_upstream::found),
-    One(server_cache::found),
-    One(server_idle::found),
-    One(server_counts::found),
-    Several(scrapes::found),
-    // What is left to conclude.
-    One(too_little::found),
-    One(load::found),
-];
+/// The words of a rule.
+#[derive(Clone, Copy)]
+enum Says {
+    /// Of value only where no rule before it decides.
+    Conclusion(fn(&Symptoms<'_>) -> Option<Conclusion>),
+    One(fn(&Symptoms<'_>) -> Option<Finding>),
+    Each(fn(&Symptoms<'_>) -> Vec<Finding>),
+}
 
 impl Rule {
-    fn find(self, figures: &Figures<'_>) -> Vec<Finding> {
-        match self {
-            One(found) => found(figures).into_iter().collect(),
-            Several(found) => found(figures),
+    const fn new(name: &'static str, shows: &'static [Symptom], says: Says, said: Said) -> Self {
+        Rule {
+            name,
+            shows,
+            is_only_of_much: false,
+            silent: &[],
+            limit: None,
+            unless: &[],
+            said,
+            with_load: false,
+            says,
+            unknown: "",
+        }
+    }
+
+    const fn concludes(
+        name: &'static str,
+        shows: &'static [Symptom],
+        says: fn(&Symptoms<'_>) -> Option<Conclusion>,
+    ) -> Self {
+        Rule::new(name, shows, Says::Conclusion(says), Said::WhereItDecides)
+    }
+
+    const fn says(
+        name: &'static str,
+        shows: &'static [Symptom],
+        says: fn(&Symptoms<'_>) -> Option<Finding>,
+    ) -> Self {
+        Rule::new(name, shows, Says::One(says), Said::ByDoctor)
+    }
+
+    const fn says_each(
+        name: &'static str,
+        shows: &'static [Symptom],
+        says: fn(&Symptoms<'_>) -> Vec<Finding>,
+    ) -> Self {
+        Rule::new(name, shows, Says::Each(says), Said::ByDoctor)
+    }
+
+    const fn where_much(mut self) -> Self {
+        self.is_only_of_much = true;
+        self
+    }
+
+    const fn limits(mut self, limit: Limit) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    const fn unless(mut self, symptoms: &'static [Symptom]) -> Self {
+        self.unless = symptoms;
+        self
+    }
+
+    const fn silent_if(mut self, symptoms: &'static [Symptom]) -> Self {
+        self.silent = symptoms;
+        self
+    }
+
+    const fn in_every_verdict(mut self) -> Self {
+        self.said = Said::InEveryVerdict;
+        self
+    }
+
+    const fn with_load(mut self) -> Self {
+        self.with_load = true;
+        self
+    }
+
+    const fn does_not_know(mut self, what: &'static str) -> Self {
+        self.unknown = what;
+        self
+    }
+
+    fn speaks(&self, symptoms: &Symptoms<'_>) -> bool {
+        let is_shown = |it: &Symptom| match self.is_only_of_much {
+            true => symptoms.are_much(*it),
+            false => symptoms.show(*it),
+        };
+        self.shows.iter().all(is_shown) && !self.silent.iter().any(|it| symptoms.are_much(*it))
+    }
+
+    fn decides(&self, symptoms: &Symptoms<'_>) -> bool {
+        self.limit.is_some()
+            && self.shows.iter().all(|it| symptoms.are_much(*it))
+            && !self.unless.iter().any(|it| symptoms.are_much(*it))
+    }
+
+    fn findings(&self, symptoms: &Symptoms<'_>) -> Vec<Finding> {
+        match self.says {
+            Says::Conclusion(says) => {
+                let limit = self.limit.unwrap_or_default();
+                says(symptoms)
+                    .map(|it| it.about(limit))
+                    .into_iter()
+                    .collect()
+            }
+            Says::One(says) => says(symptoms).into_iter().collect(),
+            Says::Each(says) => says(symptoms),
         }
     }
 }
 
-/// What all rules found, with the cures of those products that were observed.
-pub(crate) fn all(figures: &Figures<'_>) -> Vec<Finding> {
-    let each = RULES.iter().map(|rule| rule.find(figures));
-    let mut all: Vec<Finding> = each.flatten().collect();
-    let observed = products(figures.record);
-    for finding in all.iter_mut().filter(|_| !observed.is_empty()) {
-        let cures = &mut finding.diagnosis.cures;
-        cures.retain(|cure| {
-            let product = cure.place.product();
-            product.is_none_or(|product| observed.contains(&product))
-        });
-    }
-    all
+/// What one rule says of a run.
+struct Spoken {
+    rule: &'static Rule,
+    finding: Finding,
+    decides: bool,
 }
 
-/// Products that were observed and have a place for cures of their own.
-fn products(record: &RunRecord) -> Vec<&'static str> {
+/// What all rules say of one run.
+pub(crate) struct Judgement<'a> {
+    symptoms: Symptoms<'a>,
+    /// In the order of the table.
+    spoken: Vec<Spoken>,
+}
+
+impl<'a> Judgement<'a> {
+    /// Judges the run that `record` describes; its own `verdict` is not read.
+    pub(crate) fn of(record: &'a RunRecord) -> Self {
+        Judgement::from_symptoms(Symptoms::of(record))
+    }
+
+    fn from_symptoms(symptoms: Symptoms<'a>) -> Self {
+        let products = observed_products(symptoms.figures.record);
+        let mut spoken: Vec<Spoken> = Vec::new();
+        for rule in table::rules().filter(|it| it.speaks(&symptoms)) {
+            let decides = rule.decides(&symptoms);
+            for mut finding in rule.findings(&symptoms) {
+                let cures = &mut finding.diagnosis.cures;
+                let is_known = |it: &str| products.is_empty() || products.contains(&it);
+                cures.retain(|it| it.place.product().is_none_or(is_known));
+                spoken.push(Spoken {
+                    rule,
+                    finding,
+                    decides,
+                });
+            }
+        }
+        Judgement { symptoms, spoken }
+    }
+
+    /// What limited the run: the first rule of the table that decides; and what a reader must know
+    /// whatever that was.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let (figures, record) = (&self.symptoms.figures, self.symptoms.figures.record);
+        let mut verdict = Verdict::default();
+        if let Some(decisive) = self.decisive() {
+            verdict.limit = decisive.rule.limit.unwrap_or_default();
+            verdict.add(decisive);
+            let of_load = self
+                .spoken
+                .iter()
+                .find(|it| table::is_of_load(it.rule) && it.decides);
+            if let Some(of_load) = of_load.filter(|_| decisive.rule.with_load) {
+                verdict.add(of_load);
+            }
+        }
+        verdict.evidence.extend(set_up::shortfall(figures));
+        for line in self.context() {
+            if !verdict.evidence.contains(&line) {
+                verdict.evidence.push(line);
+            }
+        }
+        if let Some(marking) = path::marking(figures) {
+            verdict.evidence.push(marking);
+        } else if record.self_test {
+            verdict.evidence.push(
+                "the target is the responder built into this tool: the result measures this tool, \
+                 not a server"
+                    .into(),
+            );
+            let advice = "measure your own server: --server HOST";
+            verdict.advice.push(advice.into());
+        }
+        verdict
+    }
+
+    fn decisive(&self) -> Option<&Spoken> {
+        self.spoken.iter().find(|it| it.decides)
+    }
+
+    /// What a reader must know whatever the limit was.
+    fn context(&self) -> Vec<String> {
+        let figures = &self.symptoms.figures;
+        if figures.record.asks_nothing() {
+            return Vec::new();
+        }
+        if figures.counts.responses == 0 {
+            return vec![phrases::why_nothing_was_answered(figures)];
+        }
+        let always = self.spoken.iter();
+        let always = always.filter(|it| it.rule.said == Said::InEveryVerdict);
+        let always = always.map(|it| it.finding.evidence().to_owned());
+        let lost = phrases::losses(figures).into_iter();
+        lost.chain(always)
+            .chain(phrases::littles_law(figures))
+            .collect()
+    }
+
+    /// What the run met, the limit that the record's verdict names first.
+    fn diagnoses(self) -> Vec<Diagnosis> {
+        let decisive = self.symptoms.figures.record.verdict.evidence.first();
+        let met = self.spoken.iter();
+        let met = met.filter(|it| it.rule.said != Said::WhereItDecides);
+        let mut found: Vec<Diagnosis> = Vec::new();
+        for diagnosis in met.map(|it| &it.finding.diagnosis) {
+            if !found.contains(diagnosis) {
+                found.push(diagnosis.clone());
+            }
+        }
+        let limit = match found.iter().position(|it| Some(&it.seen) == decisive) {
+            Some(place) => found.remove(place),
+            None => self.of_verdict(),
+        };
+        found.insert(0, limit);
+        found
+    }
+
+    /// The limit itself, where no other finding is about it.
+    fn of_verdict(&self) -> Diagnosis {
+        let verdict = &self.symptoms.figures.record.verdict;
+        let seen = verdict.evidence.first().cloned().unwrap_or_default();
+        let advice = verdict.advice.iter();
+        let advice = advice.map(|words| Cure::words(words.clone()));
+        let diagnosis = finding::of_limit(verdict.limit, seen).cures(advice);
+        match self.is_busy_server() {
+            true => server::where_its_time_goes(diagnosis),
+            false => diagnosis,
+        }
+    }
+
+    /// A real server was driven to its limit, by queries that it answered.
+    fn is_busy_server(&self) -> bool {
+        let record = self.symptoms.figures.record;
+        let simulation = record.simulation.as_ref();
+        let is_modelled = simulation.is_some_and(|it| it.server.is_some());
+        let verdict = &record.verdict;
+        let is_server = verdict.limit == Limit::Server && !verdict.evidence.is_empty();
+        let is_answered = !self.symptoms.are_much(Symptom::ExchangesFailed);
+        is_server && !record.self_test && !is_modelled && is_answered
+    }
+}
+
+impl Verdict {
+    fn add(&mut self, spoken: &Spoken) {
+        self.evidence.push(spoken.finding.evidence().to_owned());
+        self.advice.extend(spoken.finding.advice());
+    }
+}
+
+/// Products that were observed and have cures in their own configuration.
+fn observed_products(record: &RunRecord) -> Vec<&'static str> {
     let facts = record.observations.iter().map(|it| &it.facts);
     let observed: Vec<&str> = facts.filter_map(|it| it.product.as_deref()).collect();
     let known = Place::OF_PRODUCTS.into_iter().filter_map(Place::product);
     known.filter(|it| observed.contains(it)).collect()
 }
 
-/// The finding that says what limited the run: of the earliest stage, the first.
-pub(crate) fn decisive(findings: &[Finding]) -> Option<&Finding> {
-    let decisive = findings.iter().filter(|it| it.is_decisive());
-    decisive.min_by_key(|it| it.stage())
-}
-
-/// What the load says by itself, where an observed server's own evidence came before it.
-pub(crate) fn of_load<'a>(findings: &'a [Finding], decisive: &Finding) -> Option<&'a Finding> {
-    let is_observed = matches!(
-        decisive.stage(),
-        Some(Stage::ServersOwn | Stage::ServersCpu)
-    );
-    let mut findings = findings.iter().filter(|_| is_observed);
-    findings.find(|it| it.stage() == Some(Stage::Load))
+/// Judges what limited the run that `record` describes; its own `verdict` is not read.
+pub fn judge(record: &RunRecord) -> Verdict {
+    Judgement::of(record).verdict()
 }
 
 /// What one run met, the limit that the record's verdict names first.
 pub fn of_run(record: &RunRecord) -> Vec<Diagnosis> {
-    let figures = Figures::of(record);
-    let all = all(&figures).into_iter();
-    let met = all.filter(|it| it.said != Said::WhereDecisive);
-    let mut found: Vec<Diagnosis> = met.map(|it| it.diagnosis).collect();
-    let decisive = record.verdict.evidence.first();
-    let limit = match found.iter().position(|it| Some(&it.seen) == decisive) {
-        Some(place) => found.remove(place),
-        None => of_verdict(&figures),
-    };
-    found.insert(0, limit);
-    found
-}
-
-/// The limit itself, where no other finding is about it.
-fn of_verdict(figures: &Figures<'_>) -> Diagnosis {
-    let verdict = &figures.record.verdict;
-    let seen = verdict.evidence.first().cloned().unwrap_or_default();
-    let advice = verdict.advice.iter();
-    let advice = advice.map(|words| Cure::words(words.clone()));
-    let diagnosis = finding::of_limit(verdict.limit, seen).cures(advice);
-    match is_busy_server(figures, verdict) {
-        true => where_its_time_goes(diagnosis),
-        false => diagnosis,
-    }
-}
-
-/// A real server was driven to its limit, by queries that it answered.
-fn is_busy_server(figures: &Figures<'_>, verdict: &Verdict) -> bool {
-    let record = figures.record;
-    let simulation = record.simulation.as_ref();
-    let is_modelled = simulation.is_some_and(|it| it.server.is_some());
-    let is_server = verdict.limit == Limit::Server && !verdict.evidence.is_empty();
-    is_server && !record.self_test && !is_modelled && !exchanges::decides(figures)
-}
-
-/// How to see whether a busy server can do more.
-fn where_its_time_goes(mut diagnosis: Diagnosis) -> Diagnosis {
-    diagnosis.matters = "whether more threads or less work for each query help shows in the CPU \
-                         time of the server: idle threads wait for locks, sockets or logs"
-        .to_owned();
-    let top = "top -H -n 1 -b -p $(pgrep -o named) | head -20";
-    let status = "rndc status | grep -E 'worker threads|query logging|tcp clients'";
-    diagnosis
-        .cure(Cure::new(Place::Server, top))
-        .cure(Cure::new(Place::Server, status))
-        .cure(Cure::words(
-            "label the runs (--label querylog=on), change one thing (rndc querylog off), \
-             measure again (--label querylog=off), and pass both records to throng doctor",
-        ))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::doctor::{Cure, worst};
-    use crate::rules::situations::*;
-
-    #[test]
-    fn the_limit_comes_first_with_the_advice_of_the_verdict() {
-        let found = met(&saturated());
-        assert_eq!((found.len(), found[0].topic.as_str()), (1, "limit: server"));
-        let cures: Vec<String> = found[0].cures.iter().map(Cure::sentence).collect();
-        assert!(cures[0].contains("--rate 7000"), "{cures:?}");
-        assert!(
-            cures.iter().any(|it| it.contains("rndc status")),
-            "{cures:?}"
-        );
-        assert_eq!(worst(&found), State::Ok);
-
-        let found = met(&in_time(10_000.0));
-        assert_eq!((found.len(), found[0].topic.as_str()), (1, "limit: rate"));
-        assert!(found[0].cures[0].how.contains("raise --rate"), "{found:?}");
-    }
+    Judgement::of(record).diagnoses()
 }

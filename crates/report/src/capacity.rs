@@ -125,7 +125,7 @@ fn lowest(capacity: &Capacity) -> f64 {
 
 /// What the limit is, in words.
 pub(crate) fn limited_by(capacity: &Capacity) -> String {
-    use measure::verdict::Limit;
+    use measure::Limit;
     let because = &capacity.answer.cannot_tell;
     if !because.is_empty() {
         return format!("cannot tell: {}", because.join("; "));

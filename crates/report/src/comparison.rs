@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use measure::Comparison;
+use measure::Limit;
 use measure::comparison::{Change, ComparedRun, Contender, Cost, Figures};
 use measure::notation::{count, counted, decimal, fraction, latency, percent, rate};
-use measure::verdict::Limit;
 
 use crate::table::{Align, Table};
 use crate::text;

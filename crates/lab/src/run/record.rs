@@ -8,6 +8,7 @@ use driver::clock::Clock;
 use engine::{EndedBy, Outcome, WorkerOutcome};
 use load::Plan;
 use load::arrival::Arrival;
+use measure::Verdict;
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
 use measure::interval::Interval;
 use measure::intervals::Intervals;
@@ -15,7 +16,6 @@ use measure::record::{Agent, AskedGroup, Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, DriverKind, ScenarioRecord};
 use measure::simulation::SimulationRecord;
 use measure::timeline::{Steps, Timeline};
-use measure::verdict::Verdict;
 use proto::query::{Edns, OPTION_KEEPALIVE};
 
 use super::local::{TargetScope, target_scope};

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::conforms::offences;
 use crate::example::{SECOND, interval, record};
+use crate::rules::judge;
 use crate::scenario::{HttpMethod, HttpRequest, HttpScheme, Process, TlsFacts, Transport};
-use crate::verdict::judge;
 
 fn example() -> RunRecord {
     let mut record = record(vec![

@@ -1,69 +1,57 @@
-//! Responses that are no use: their RCODE is none of those that count as goodput.
+//! What is said of what came back: RCODEs, truncation, and queries without a DNS message.
 //!
-//! A server that refuses is fast: such a run says nothing about one that answers. Whoever measures
+//! A server that refuses is fast: such a run says nothing about one that answers. Who measures
 //! REFUSED or NXDOMAIN names it as good (`--goodput`).
 
+use super::finding::Finding;
+use super::phrases::{exempt_generator, send_one, with_room};
 use crate::counts::rcode_name;
 use crate::doctor::{Cure, Diagnosis, Place, State};
-use crate::interval::per;
-use crate::limit::Limit;
 use crate::notation::{count, share};
+use crate::symptoms::answers::is_most;
+use crate::symptoms::{Figures, Symptoms};
 
-use super::figures::with_room;
-use super::{Figures, Finding, Stage};
-
-/// From this share of the responses on, an RCODE is worth a word.
-const SHARE_MIN: f64 = 0.01;
-/// From this share on, responses of no use are what the run measured.
-const MOST: f64 = 0.5;
-
-/// The result is worthless: most responses are no use.
-fn are_most(figures: &Figures<'_>) -> bool {
-    let counts = figures.counts;
-    let of_use = counts.goodput(&figures.record.scenario.goodput_rcodes);
-    let no_use = counts.rcodes.total().saturating_sub(of_use);
-    per(no_use as f64, counts.rcodes.total() as f64) >= MOST
-}
-
-/// A finding for each such RCODE, the most frequent first.
-pub(super) fn found(figures: &Figures<'_>) -> Vec<Finding> {
-    let rcodes = &figures.counts.rcodes;
-    let all = rcodes.total();
-    let good = &figures.record.scenario.goodput_rcodes;
-    let named = rcodes.by_rcode.iter().zip(0_u16..);
-    let named = named.filter(|(_, rcode)| !good.contains(rcode));
-    let named = named.map(|(number, rcode)| (*number, rcode));
-    let beyond = [(rcodes.other, rcodes.by_rcode.len() as u16)];
-    let mut found: Vec<(u64, u16)> = named
-        .chain(beyond)
-        .filter(|(number, _)| *number > 0 && per(*number as f64, all as f64) >= SHARE_MIN)
-        .collect();
-    found.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-    let are_most = are_most(figures);
-    let finding = |(number, rcode)| {
-        let is_most = per(number as f64, all as f64) >= MOST;
-        finding(figures, number, rcode, is_most).only_if(are_most)
-    };
-    found.into_iter().map(finding).collect()
-}
-
-fn finding(figures: &Figures<'_>, number: u64, rcode: u16, is_most: bool) -> Finding {
-    let name = rcode_name(rcode);
-    let all = figures.counts.rcodes.total();
-    let mut seen = format!(
-        "{} of the responses were {name} ({})",
-        share(number, all),
-        count(number)
+pub(super) fn truncated(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.truncated.as_ref()?;
+    let counts = symptoms.figures.counts;
+    let seen = format!(
+        "{} of the responses were truncated, and {} of the queries got none",
+        share(counts.truncated, counts.responses),
+        share(counts.timeouts, counts.sent)
     );
-    if is_most {
-        seen.push_str(": the figures say nothing about queries that are answered");
-    }
-    let state = match is_most {
-        true => State::Problem,
-        false => State::Warning,
+    let matters = "truncated responses tell clients to retry over TCP; together with losses, they \
+        are the sign of a limit on the rate of responses";
+    let diagnosis = Diagnosis::new("truncated responses", State::Warning, seen, matters);
+    let diagnosis = match it.is_beside_losses {
+        true => diagnosis.cure(exempt_generator()),
+        false => diagnosis
+            .cure(Cure::throng("--edns-size 1232"))
+            .cure(Cure::throng("--tcp-fallback")),
     };
-    let diagnosis = Diagnosis::new(name, state, seen, meaning(rcode));
-    Finding::met(diagnosis.cures(cures(figures, rcode))).limits(Stage::NoUse, Limit::Unknown)
+    Some(diagnosis.into())
+}
+
+/// A finding for each useless RCODE, the most frequent first.
+pub(super) fn useless_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
+    let Some(it) = &symptoms.useless_responses else {
+        return Vec::new();
+    };
+    let finding = |&(rcode, number): &(u16, u64)| {
+        let name = rcode_name(rcode);
+        let mut seen = format!(
+            "{} of the responses were {name} ({})",
+            share(number, it.all),
+            count(number)
+        );
+        let mut state = State::Warning;
+        if is_most(number, it.all) {
+            seen.push_str(": the figures say nothing about queries that are answered");
+            state = State::Problem;
+        }
+        let diagnosis = Diagnosis::new(name, state, seen, meaning(rcode));
+        diagnosis.cures(cures(&symptoms.figures, rcode)).into()
+    };
+    it.by_rcode.iter().map(finding).collect()
 }
 
 /// RCODEs by number (RFC 6895, section 2.3).
@@ -106,7 +94,7 @@ fn cures(figures: &Figures<'_>, rcode: u16) -> Vec<Cure> {
         )],
         SERVFAIL => vec![
             Cure::new(Place::Server, "rndc zonestatus ZONE"),
-            ask_one(figures),
+            send_one(figures),
             Cure::new(Place::Server, "rndc recursing && rndc stats"),
             Cure::named(format!("recursive-clients {};", recursive_clients(figures))),
             Cure::new(Place::UnboundConf, "num-queries-per-thread: 4096"),
@@ -125,7 +113,7 @@ fn cures(figures: &Figures<'_>, rcode: u16) -> Vec<Cure> {
             "ask the server of that zone, with a key that it has: --tsig",
         )],
         BADCOOKIE => vec![Cure::named("require-server-cookie no;")],
-        _ => vec![ask_one(figures), Cure::throng(good)],
+        _ => vec![send_one(figures), Cure::throng(good)],
     }
 }
 
@@ -134,49 +122,33 @@ fn recursive_clients(figures: &Figures<'_>) -> u64 {
     10 * with_room(figures.in_flight as u64)
 }
 
-/// One query by hand, without validation, so that the difference shows.
-fn ask_one(figures: &Figures<'_>) -> Cure {
-    let target = &figures.record.scenario.target;
-    let at = match target.parse::<std::net::SocketAddr>() {
-        Ok(address) => format!("@{} -p {}", address.ip(), address.port()),
-        Err(_) => format!("@{target}"),
-    };
-    Cure::shell(format!("dig {at} +cd NAME"))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::rules::situations::*;
-
-    #[test]
-    fn responses_of_no_use_are_said_first_unless_they_are_named_as_good() {
-        let mut record = in_time(10_000.0);
-        for (rcode, name, cure) in [
-            (5, "REFUSED", "allow-query"),
-            (2, "SERVFAIL", "rndc zonestatus"),
-            (1, "FORMERR", "without EDNS"),
-            (4, "NOTIMP", "--goodput NOTIMP"),
-        ] {
-            record.total.counts.rcodes = Default::default();
-            record.total.counts.rcodes.record_many(rcode, 100_000);
-            let evidence =
-                format!("100.00 % of the responses were {name} (100,000): the figures say");
-            judged(&record, Limit::Unknown, &evidence, cure);
-            record.scenario.goodput_rcodes = vec![rcode];
-            assert_eq!(judge(&record).limit, Limit::Rate);
-            record.scenario.goodput_rcodes = vec![0, 3];
+/// Queries that HTTP or their stream ended: the target answers, but not with DNS.
+pub(super) fn exchanges_failed(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.exchanges_failed.as_ref()?, &symptoms.figures);
+    let failures = &figures.counts.exchange_failures;
+    let causes = failures.by_cause(figures.record.scenario.transport);
+    let causes = causes.iter();
+    let causes = causes.map(|(cause, number)| format!("{} {cause}", count(*number)));
+    let seen = format!(
+        "{} of the queries were answered without a DNS message: {}",
+        share(failures.total(), figures.counts.sent),
+        causes.collect::<Vec<_>>().join(", ")
+    );
+    let matters = "they are not DNS responses: the figures are those of the other queries";
+    let topic = "queries without a DNS message";
+    if !it.are_many() {
+        return Some(Diagnosis::new(topic, State::Warning, seen, matters).into());
+    }
+    let advice = match it.are_turned_away {
+        true => {
+            "the target limits the rate of its clients, which is not what it can take: raise that \
+             limit, or spread the clients over more addresses with --local-address"
         }
-    }
-
-    #[test]
-    fn rcodes_that_are_no_use_are_named_with_the_servers_settings() {
-        let mut record = saturated();
-        change_last(&mut record, |interval| {
-            interval.counts.rcodes.by_rcode[0] -= 3_000;
-            interval.counts.rcodes.by_rcode[2] += 1_500;
-            interval.counts.rcodes.by_rcode[5] += 1_500;
-        });
-        told(&record, "SERVFAIL").warning("1.50 % of the responses", "recursive-clients 10000;");
-        told(&record, "REFUSED").warning("(1,500)", "allow-query { any; };");
-    }
+        false => {
+            "the figures are of the other queries alone: look at path and method of the request, \
+             and at the target's log"
+        }
+    };
+    let diagnosis = Diagnosis::new(topic, State::Problem, seen, matters);
+    Some(diagnosis.cure(Cure::words(advice)).into())
 }

@@ -1,242 +1,183 @@
-//! What the load itself says once generator, network and connections are cleared.
-//!
-//! Closed loop: places all in use while nothing queues (*outstanding*); all in use and queueing
-//! (*server*). Where a connection may carry only so many queries at once, those are all the places
-//! there are. With places to spare: a rate cap held, of queries or of connections (*rate*);
-//! connections that take long to set up (*server* if they queue there, else *outstanding*).
-//!
-//! Open loop: a rate cap of connections held (*rate*); growing latency, or losses with a sign that
-//! the load made them (*server*), without one (*unknown*); everything answered on time (*rate*).
+//! What is said of the load itself, where nothing else limited the run.
 
-use super::enough::{self, Share};
-use super::figures::LATENESS_MAX_NS;
-use super::losses::{self, LOSS_MAX};
-use super::{Figures, Finding, Stage, set_up};
-use crate::limit::Limit;
+use super::finding::Conclusion;
+use super::losses::{share_lost, sign_in_words};
+use super::phrases::{lower_rate, plain, times};
+use super::set_up;
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::Arrival;
+use crate::symptoms::load::{FellBehind, FewSlots, RateHeld, SlotsInUse};
+use crate::symptoms::{Figures, Symptoms};
 
-#[cfg(test)]
-mod tests;
+/// Of what a target answered, a rate that leaves it time.
+const BELOW_LIMIT: f64 = 0.7;
+/// Of what a target answered, a rate with which to look for its limit.
+const TRY: f64 = 0.8;
 
-/// From this share of the places on, all of them count as used.
-const FULL: f64 = 0.95;
-/// A rate counts as held from this share on.
-const RATE_HELD: f64 = 0.99;
-
-pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
-    let asks = !figures.record.asks_nothing();
-    asks.then(|| judge(figures).concluding(Stage::Load))
-}
-
-/// The target kept up with what was asked.
-pub(super) fn is_held(figures: &Figures<'_>) -> bool {
-    let limit = found(figures).and_then(|it| it.limit());
-    matches!(limit, None | Some(Limit::Rate))
-}
-
-fn judge(figures: &Figures<'_>) -> Finding {
-    match figures.record.scenario.arrival {
-        Arrival::Closed { outstanding, .. } => closed_loop(figures, outstanding),
-        Arrival::Open { rate_qps, .. } => open_loop(figures, rate_qps),
-        // Chance and shape decide how many queries come due: as many as were offered.
-        Arrival::Clients { rate_qps: Some(_) } => open_loop(figures, figures.record.offered_qps()),
-        Arrival::Clients { rate_qps: None } => {
-            overloaded(figures).unwrap_or_else(|| waiting_clients(figures))
+pub(super) fn fell_behind(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    let lower = lower_rate(figures, TRY);
+    Some(match symptoms.fell_behind.as_ref()? {
+        FellBehind::Slots(in_use) => {
+            let evidence = format!(
+                "{}, while queries queued at the target: p50 {} against the shortest {}",
+                all_used(in_use, figures),
+                latency(in_use.p50_ns as f64),
+                latency(in_use.shortest_ns as f64)
+            );
+            let below = plain(BELOW_LIMIT * figures.achieved_qps);
+            let advice = format!("for its latency below that limit run with --rate {below}");
+            Conclusion::new(evidence, advice)
         }
-    }
+        FellBehind::SetUp(step) => {
+            let advice = "let connections carry more queries, or find out what set-up costs the \
+                          target";
+            set_up::queued_at(figures, step, advice)
+        }
+        FellBehind::Latency { first_ns, last_ns } => {
+            let evidence = format!(
+                "latency grew from {} to {} (p50 of the first and the last third): the target fell \
+                 behind",
+                latency(*first_ns as f64),
+                latency(*last_ns as f64)
+            );
+            Conclusion::new(evidence, lower)
+        }
+        FellBehind::Losses(sign) => {
+            let sign = sign_in_words(sign, figures);
+            let evidence = format!("{} got no response, {sign}", share_lost(figures));
+            Conclusion::new(evidence, lower)
+        }
+    })
 }
 
-fn conclusion(limit: Limit, evidence: String, advice: &str) -> Finding {
-    Finding::concluded(Stage::Load, limit, evidence, advice)
-}
-
-/// Clients that wait for their responses ask no faster than they get them.
-fn waiting_clients(figures: &Figures<'_>) -> Finding {
-    let clients = counted(figures.record.scenario.clients, "client");
-    let evidence = format!(
-        "{clients} waited for responses before they asked again, with {} queries in flight on \
-         average",
-        decimal(figures.in_flight, 1)
-    );
-    let advice = "add clients until the rate no longer grows, to find the target's limit";
-    conclusion(Limit::Outstanding, evidence, advice)
-}
-
-fn closed_loop(figures: &Figures<'_>, places: u64) -> Finding {
-    let carried = figures.carried_max().filter(|(all, _)| *all < places);
-    let usable = carried.map_or(places, |(all, _)| all);
-    if figures.in_flight < FULL * usable as f64 {
-        return places_unused(figures, places, usable);
-    }
-    // Where queries wait for a stream, latency from the scheduled instant is mostly that wait.
-    let p50 = match carried {
-        Some(_) => figures.service_p50_ns,
-        None => figures.latency_p50_ns,
-    };
-    let (p50, path) = (p50.unwrap_or(0), figures.path_ns.unwrap_or(0));
-    let times = |ns: u64| latency(ns as f64);
-    let all_used = match carried {
+fn all_used(in_use: &SlotsInUse, figures: &Figures<'_>) -> String {
+    let in_flight = decimal(figures.in_flight, 1);
+    let slots = count(in_use.slots);
+    match in_use.carried {
         Some((all, each)) => format!(
-            "{} of at most {} queries were in flight: {} with {} at once carry no more than {}",
-            decimal(figures.in_flight, 1),
-            count(places),
+            "{in_flight} of at most {slots} queries were in flight: {} with {} at once carry no \
+             more than {}",
             counted(figures.record.scenario.clients, "connection"),
             count(each),
             count(all)
         ),
         None => format!(
-            "{} of at most {} queries were in flight, with CPU time to spare here",
-            decimal(figures.in_flight, 1),
-            count(places)
+            "{in_flight} of at most {slots} queries were in flight, with CPU time to spare here"
         ),
+    }
+}
+
+pub(super) fn few_slots(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    let clients = figures.record.scenario.clients;
+    Some(match symptoms.few_slots.as_ref()? {
+        FewSlots::Slots(in_use) => {
+            let evidence = format!(
+                "{}, but nothing queued: p50 {} is near the shortest {}",
+                all_used(in_use, figures),
+                latency(in_use.p50_ns as f64),
+                latency(in_use.shortest_ns as f64)
+            );
+            let advice = match in_use.carried {
+                Some(_) => format!("open more connections: --clients {}", 4 * clients),
+                None => format!("raise it: --outstanding {}", 4 * in_use.slots),
+            };
+            Conclusion::new(evidence, advice)
+        }
+        FewSlots::SetUp(step) => set_up::not_queued(figures, step),
+        FewSlots::WaitingClients => {
+            let evidence = format!(
+                "{} waited for responses before they asked again, with {} queries in flight on \
+                 average",
+                counted(clients, "client"),
+                decimal(figures.in_flight, 1)
+            );
+            let advice = "add clients until the rate no longer grows, to find the target's limit";
+            Conclusion::new(evidence, advice)
+        }
+    })
+}
+
+pub(super) fn rate_held(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    let has_waited = match symptoms.rate_held.as_ref()? {
+        RateHeld::Connections => return set_up::rate_held(figures),
+        RateHeld::Cap(asked) => {
+            let evidence = format!("the rate cap of {} was reached", rate(*asked));
+            let advice = "raise the cap to find the target's limit";
+            return Some(Conclusion::new(evidence, advice));
+        }
+        RateHeld::Queries { has_waited } => *has_waited,
     };
-    // A single query in flight never waits behind another one of ours.
-    if places == 1 || p50 < 2 * path {
-        let evidence = format!(
-            "{all_used}, but nothing queued: p50 {} is near the shortest {}",
-            times(p50),
-            times(path)
-        );
-        let advice = match carried {
-            Some(_) => format!(
-                "open more connections: --clients {}",
-                4 * figures.record.scenario.clients
-            ),
-            None => format!("raise it: --outstanding {}", 4 * places),
-        };
-        return conclusion(Limit::Outstanding, evidence, &advice);
-    }
+    let lateness = latency(figures.lateness_p99_ns as f64);
+    let when = match has_waited {
+        true => format!("answered, after waiting up to {lateness} (p99) for their connection"),
+        false => format!("answered and sent on time (p99 {lateness} late)"),
+    };
+    let counts = figures.counts;
     let evidence = format!(
-        "{all_used}, while queries queued at the target: p50 {} against the shortest {}",
-        times(p50),
-        times(path)
+        "{} of the queries offered at {} were {when}",
+        share(counts.responses, counts.offered),
+        rate(figures.record.offered_qps())
     );
-    conclusion(Limit::Server, evidence, &below_the_limit(figures))
+    let scenario = &figures.record.scenario;
+    let advice = match scenario.arrival {
+        _ if scenario.replay.is_some() => "raise --speed to find the target's limit",
+        Arrival::Clients { .. } => {
+            "raise --clients, or the rate of each, to find the target's limit"
+        }
+        _ => "raise --rate to find the target's limit",
+    };
+    Some(Conclusion::new(evidence, advice))
 }
 
-/// How to see the latency of a target that was driven to its limit.
-fn below_the_limit(figures: &Figures<'_>) -> String {
-    format!(
-        "for its latency below that limit run with --rate {}",
-        decimal(0.7 * figures.achieved_qps, 0).replace(',', "")
-    )
+/// Nothing shows what limited the run.
+pub(super) fn unclear(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    Some(match figures.record.scenario.arrival {
+        Arrival::Closed { outstanding, .. } => slots_unused(figures, outstanding),
+        Arrival::Open { rate_qps, .. } => late_or_lost(figures, rate_qps),
+        Arrival::Clients { .. } => late_or_lost(figures, figures.record.offered_qps()),
+    })
 }
 
-/// Closed loop with places to spare: a rate cap, or the run was too small to fill them.
-fn places_unused(figures: &Figures<'_>, places: u64, usable: u64) -> Finding {
-    if let Some(asked) = figures.rate_asked()
-        && figures.achieved_qps >= RATE_HELD * asked
-    {
-        let evidence = format!("the rate cap of {} was reached", rate(asked));
-        return conclusion(
-            Limit::Rate,
-            evidence,
-            "raise the cap to find the target's limit",
-        );
-    }
-    if let Some(finding) = set_up::judge(figures, usable) {
-        return finding;
-    }
+fn slots_unused(figures: &Figures<'_>, slots: u64) -> Conclusion {
     let evidence = format!(
         "only {} of at most {} queries were in flight on average, though no worker was out of CPU \
          and {} were lost",
         decimal(figures.in_flight, 1),
-        count(places),
+        count(slots),
         share(figures.counts.lost(), figures.counts.offered)
     );
+    let scenario = &figures.record.scenario;
     let stream_limits_met = figures.record.connections().quic_stream_limits_met;
     if stream_limits_met > 0 {
         let evidence = format!(
             "{evidence}; connections had used up the streams that the target allows them {}",
-            times_met(stream_limits_met)
+            times(stream_limits_met)
         );
-        let clients = 4 * figures.record.scenario.clients;
-        let advice = format!("open more connections: --clients {clients}");
-        return conclusion(Limit::Unknown, evidence, &advice);
+        let advice = format!("open more connections: --clients {}", 4 * scenario.clients);
+        return Conclusion::new(evidence, advice);
     }
-    let advice = if figures.record.scenario.transport.has_connections() {
-        "see how often connections end and how long they take to open: throng doctor RECORD"
-    } else {
-        "run for longer, on an idle host: --duration 30s"
+    let advice = match scenario.transport.has_connections() {
+        true => {
+            "see how often connections end and how long they take to open: throng doctor RECORD"
+        }
+        false => "run for longer, on an idle host: --duration 30s",
     };
-    conclusion(Limit::Unknown, evidence, advice)
+    Conclusion::new(evidence, advice)
 }
 
-fn times_met(times: u64) -> String {
-    match times {
-        1 => "once".to_owned(),
-        _ => format!("{} times", count(times)),
-    }
-}
-
-fn open_loop(figures: &Figures<'_>, asked: f64) -> Finding {
+fn late_or_lost(figures: &Figures<'_>, asked: f64) -> Conclusion {
     let counts = figures.counts;
-    let waited_in_vain = counts.not_sent.timed_out_waiting;
-    let is_short = enough::is_above(waited_in_vain, counts.offered, LOSS_MAX);
-    set_up::rate_held(figures)
-        .filter(|_| is_short)
-        .or_else(|| overloaded(figures))
-        .unwrap_or_else(|| rate_held(figures, asked))
-}
-
-/// Open loop: a growing queue or losses with a sign of load are the target's.
-pub(super) fn overloaded(figures: &Figures<'_>) -> Option<Finding> {
-    if let Some((first, last)) = enough::growing_latency(figures) {
-        let evidence = format!(
-            "latency grew from {} to {} (p50 of the first and the last third): the target fell \
-             behind",
-            latency(first as f64),
-            latency(last as f64)
-        );
-        let advice = losses::lower_rate(figures, 0.8);
-        return Some(conclusion(Limit::Server, evidence, &advice));
-    }
-    losses::judge(figures)
-}
-
-/// Open loop without losses: the rate asked for was the limit, if it was reached on time.
-fn rate_held(figures: &Figures<'_>, asked: f64) -> Finding {
-    let counts = figures.counts;
-    let answered = counts.responses as f64 / counts.offered.max(1) as f64;
-    if enough::share(counts.lost(), counts.offered, 1.0 - RATE_HELD) == Share::TooFew {
-        return enough::too_few(figures);
-    }
-    let lateness = latency(figures.lateness_p99_ns as f64);
-    let offered_qps = figures.record.offered_qps();
-    let scenario = &figures.record.scenario;
-    // Over connections queries may have to wait for one; a worker without CPU was found before.
-    let has_waited = figures.lateness_p99_ns > LATENESS_MAX_NS;
-    let on_time = !has_waited || scenario.transport.has_connections();
-    if answered >= RATE_HELD && offered_qps >= RATE_HELD * asked && on_time {
-        let when = match has_waited {
-            true => format!("answered, after waiting up to {lateness} (p99) for their connection"),
-            false => format!("answered and sent on time (p99 {lateness} late)"),
-        };
-        let evidence = format!(
-            "{} of the queries offered at {} were {when}",
-            share(counts.responses, counts.offered),
-            rate(offered_qps)
-        );
-        let advice = match scenario.arrival {
-            _ if scenario.replay.is_some() => "raise --speed to find the target's limit",
-            Arrival::Clients { .. } => {
-                "raise --clients, or the rate of each, to find the target's limit"
-            }
-            _ => "raise --rate to find the target's limit",
-        };
-        return conclusion(Limit::Rate, evidence, advice);
-    }
     let evidence = format!(
-        "{} of {} asked were offered, {} of them were answered, and queries were sent up to \
-            {lateness} late (p99), with no single cause to blame",
-        rate(offered_qps),
+        "{} of {} asked were offered, {} of them were answered, and queries were sent up to {} \
+         late (p99), with no single cause to blame",
+        rate(figures.record.offered_qps()),
         rate(asked),
-        percent(answered)
+        percent(counts.responses as f64 / counts.offered.max(1) as f64),
+        latency(figures.lateness_p99_ns as f64)
     );
-    conclusion(
-        Limit::Unknown,
-        evidence,
-        "run again for longer, on an idle host",
-    )
+    Conclusion::new(evidence, "run again for longer, on an idle host")
 }

@@ -1,230 +1,201 @@
-//! Queries without response: whether the load has to do with it.
-//!
-//! A server that is asked more than it can do lets queries wait, then drops what does not fit. A
-//! path that loses takes the same share of any load. Without a sign of the former no rate is
-//! advised: nobody knows that it would help.
+//! What is said of queries without response: outages, late responses, full buffers, lost slots.
 
-use crate::doctor::{Cure, Diagnosis, State};
-use crate::interval::per;
-use crate::limit::Limit;
+use super::connections::handshakes;
+use super::finding::Finding;
+use super::generator::resources;
+use super::phrases::{larger_server_buffers, plain};
+use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
-use crate::timeline::{Bin, Timeline};
+use crate::symptoms::losses::{Outages, SignOfLoad, number_lost};
+use crate::symptoms::{Figures, Symptoms};
+use crate::timeline::{Outage, OutageKind};
 
-use super::buffers_of_target::dropped_by_local_target;
-use super::figures::{ends, list};
-use super::receive_buffers::{self, received_but_dropped};
-use super::{
-    Figures, Finding, Stage, ended, enough, handshakes, outage, path, unserved, violations,
-};
+/// How much longer to wait for late responses.
+const LONGER: u64 = 4;
+/// From this share of the lost queries on, they were those of the first burst.
+const OF_BURST: f64 = 0.9;
+/// Of the queries that a full buffer left in circulation so many fit into it, beyond doubt.
+const FITTING: f64 = 0.5;
 
-#[cfg(test)]
-mod tests;
-
-/// More queries without response than this share matter.
-pub(super) const LOSS_MAX: f64 = 0.001;
-/// Queries that wait at a server before it drops one: receive buffers hold some hundred, queues of
-/// servers more, and below this the unevenness of arrivals accounts for them.
-const WAITING_MIN: f64 = 8.0;
-/// Queries wait if half of them take so many times as long as the fastest.
-const QUEUED: u64 = 2;
-
-/// Deviations that are no chance.
-const DEVIATIONS: f64 = 3.29;
-/// Responses scatter so many times less than random losses would leave them: with as many bins as
-/// below, chance does that less than once in a thousand times (chi-squared).
-const PLATEAU: f64 = 3.0;
-/// Bins that are enough to tell.
-const PLATEAU_BINS: usize = 50;
-/// Responses in a bin that are enough to tell.
-const PLATEAU_RESPONSES: f64 = 5.0;
-
-/// Queries that had to be answered and were not: without those that this host never sent.
-fn lost(figures: &Figures<'_>) -> u64 {
-    figures.unanswered() + figures.counts.not_sent.timed_out_waiting
+pub(super) fn outages_of_target(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    Some(outage(symptoms, &symptoms.outages_of_target.as_ref()?.0))
 }
 
-/// True if more of them were lost than matter, by more than chance.
-pub(super) fn matter(figures: &Figures<'_>) -> bool {
-    enough::is_above(lost(figures), figures.counts.offered, LOSS_MAX)
+pub(super) fn outages_of_network(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    Some(outage(symptoms, &symptoms.outages_of_network.as_ref()?.0))
 }
 
-/// Losses that nothing shows the load to be the cause of.
-pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
-    without_load(figures).map(|it| it.only_if(false))
+pub(super) fn outages_of_generator(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    Some(outage(symptoms, &symptoms.outages_of_generator.as_ref()?.0))
 }
 
-/// Open loop: losses with a sign that the load made them are the target's limit; without one, they
-/// are said, and how to find out.
-pub(super) fn judge(figures: &Figures<'_>) -> Option<Finding> {
-    if !matter(figures) {
-        return None;
+/// Spans in which nothing came back, each with its beginning, its end and its kind. The rate
+/// outside of them is what the run sustained; no rate is advised for the sake of them.
+fn outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Finding {
+    let figures = &symptoms.figures;
+    let mut seen = longest(&outages.longest, figures);
+    if outages.alike > 0 {
+        seen.push_str(&format!(
+            "; with {} similar ones, {} in all",
+            count(outages.alike),
+            seconds(outages.alike_ns)
+        ));
     }
-    let Some(sign) = sign_of_load(figures) else {
-        return without_load(figures);
+    if figures.outages.omitted > 0 {
+        let omitted = count(figures.outages.omitted);
+        seen.push_str(&format!("; {omitted} shorter ones are not in the record"));
+    }
+    seen.push_str(&outside(figures));
+    let matters = match outages.longest.kind {
+        OutageKind::OwnFreeze => {
+            "what a stalled generator sends late is answered late: latencies and losses of that \
+                time are its own"
+        }
+        OutageKind::NoResources => {
+            "clients without a connection send nothing, which says nothing about the target"
+        }
+        OutageKind::Unsendable => "what never left this host says nothing about the target",
+        _ => {
+            "an outage is not overload: a lower rate does not prevent it, and percentiles of the \
+                whole run mix two states"
+        }
     };
-    let evidence = format!("{} got no response, {sign}", of_offered(figures));
-    let advice = lower_rate(figures, 0.8);
-    Some(Finding::concluded(
-        Stage::Load,
-        Limit::Server,
-        evidence,
-        &advice,
-    ))
+    let diagnosis = Diagnosis::new("outage", State::Problem, seen, matters);
+    let cures = cures_of_outage(symptoms, &outages.longest);
+    diagnosis.cures(cures).into()
 }
 
-fn of_offered(figures: &Figures<'_>) -> String {
-    let offered = figures.counts.offered;
-    format!("{} of the offered queries", share(lost(figures), offered))
+/// An instant or a length, to 10 ms.
+fn seconds(ns: u64) -> String {
+    format!("{} s", decimal(ns as f64 / 1e9, 2))
 }
 
-/// How to ask for a share of what was answered.
-pub(super) fn lower_rate(figures: &Figures<'_>, share: f64) -> String {
-    match figures.record.scenario.replay.is_some() {
-        true => "find its limit: lower --speed".to_owned(),
-        false => format!(
-            "find its limit: try --rate {}",
-            plain(share * figures.achieved_qps)
-        ),
+fn longest(outage: &Outage, figures: &Figures<'_>) -> String {
+    let who = match outage.kind {
+        OutageKind::OwnFreeze => "this tool did not get to run",
+        OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
+        OutageKind::NoResources => {
+            "this host ran out of file descriptors, memory or local ports for new connections"
+        }
+        OutageKind::Refusal => "the target refused everything",
+        OutageKind::Handshakes => "every handshake failed",
+        OutageKind::Errors => "every response was an error",
+        OutageKind::Reset => "the target reset or closed every connection",
+        OutageKind::Silence => "nothing came back",
+    };
+    let until = match outage.lasts {
+        true => "the end".to_owned(),
+        false => seconds(outage.end_ns),
+    };
+    let mut text = format!(
+        "an outage of {}: from {} to {until} of the run {who}",
+        seconds(outage.length_ns()),
+        seconds(outage.begin_ns)
+    );
+    if figures.outstanding.is_none() {
+        text.push_str(&format!(
+            "; of {} due in it, {} got no response",
+            counted(outage.due, "query"),
+            count(outage.lost)
+        ));
+    }
+    text
+}
+
+/// What was sustained without them.
+fn outside(figures: &Figures<'_>) -> String {
+    let outside = &figures.outages.outside;
+    if outside.due == 0 {
+        return String::new();
+    }
+    format!(
+        "; outside of it {} were answered, {} of the queries lost",
+        rate(outside.responses_qps),
+        share(outside.lost, outside.due)
+    )
+}
+
+fn cures_of_outage(symptoms: &Symptoms<'_>, outage: &Outage) -> Vec<Cure> {
+    let started_at = &symptoms.figures.record.started_at;
+    match outage.kind {
+        OutageKind::OwnFreeze => vec![
+            Cure::busiest_processes(),
+            Cure::words("run again where nothing suspends or starves this tool"),
+        ],
+        OutageKind::Unsendable => vec![Cure::shell("ip -s link; ip route")],
+        OutageKind::NoResources => {
+            let it = symptoms.no_resources.as_ref();
+            it.map_or_else(Vec::new, |it| resources(&symptoms.figures, it.are_ports))
+        }
+        OutageKind::Handshakes => handshakes(symptoms),
+        _ => vec![Cure::words(format!(
+            "find out why the target stopped: its log at {} after {started_at}, restarts, \
+             reloads, pauses of its process",
+            seconds(outage.begin_ns)
+        ))],
     }
 }
 
-fn plain(rate_qps: f64) -> String {
-    decimal(rate_qps.max(1.0), 0).replace(',', "")
-}
-
-/// What shows that queries waited at the target, and did not all fit in there.
-pub(super) fn sign_of_queue(figures: &Figures<'_>) -> Option<String> {
-    dropped_by_target(figures).or_else(|| waiting(figures))
-}
-
-/// What shows that the target could not keep up, if anything.
-pub(super) fn sign_of_load(figures: &Figures<'_>) -> Option<String> {
-    waiting(figures)
-        .or_else(|| dropped_by_target(figures))
-        .or_else(|| more_at_peaks(figures))
-        .or_else(|| plateau(figures))
-}
-
-/// Bins of the window, without outages.
-fn bins<'a>(figures: &'a Figures<'_>) -> impl Iterator<Item = &'a Bin> {
-    let timeline = figures.record.timeline.as_ref();
-    let width_ns = timeline.map_or(1, Timeline::width_ns);
-    let whole = figures.record.measured_ns / width_ns;
-    let each = timeline.map_or(&[][..], Timeline::bins).iter().enumerate();
-    each.take(usize::try_from(whole).unwrap_or(usize::MAX))
-        .filter(move |(index, _)| {
-            let start_ns = *index as u64 * width_ns;
-            !figures.outages.touch(start_ns, start_ns + width_ns)
-        })
-        .map(|(_, bin)| bin)
-}
-
-/// A larger share was lost where more was due: the bins above the mean against those below, by the
-/// difference of two shares.
-fn more_at_peaks(figures: &Figures<'_>) -> Option<String> {
-    let due: Vec<(u64, u64)> = bins(figures).map(|bin| (bin.due, bin.lost)).collect();
-    let mean = per(
-        due.iter().map(|it| it.0).sum::<u64>() as f64,
-        due.len() as f64,
+pub(super) fn late_responses(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let counts = symptoms.figures.counts;
+    let timeout_ns = symptoms.figures.record.scenario.timeout_ns;
+    let seen = format!(
+        "{} came after the timeout of {} ({} of the queries that timed out): the target answers, \
+            but too late",
+        counted(counts.late, "response"),
+        latency(timeout_ns as f64),
+        share(counts.late, counts.timeouts)
     );
-    let sum = |is_high: bool| {
-        let part = due.iter().filter(|it| (it.0 as f64 > mean) == is_high);
-        part.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
-    };
-    let ((high, lost_high), (low, lost_low)) = (sum(true), sum(false));
-    let (above, below) = (
-        per(lost_high as f64, high as f64),
-        per(lost_low as f64, low as f64),
+    let matters = "a query that times out is lost, even if a response comes later: latency beyond \
+        the timeout is not in the figures";
+    let longer = timeout_ns.saturating_mul(LONGER);
+    let cure = Cure::throng(format!("--timeout {}ms", longer.div_ceil(1_000_000)));
+    let diagnosis = Diagnosis::new("timeout", State::Problem, seen, matters);
+    Some(diagnosis.cure(cure).into())
+}
+
+pub(super) fn target_receive_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.target_receive_drops.as_ref()?;
+    let seen = format!(
+        "receive buffers on this host that are not this tool's dropped {}: the target did not \
+         read them in time",
+        counted(it.drops, "datagram")
     );
-    let both = per((lost_high + lost_low) as f64, (high + low) as f64);
-    let error = (both * (1.0 - both) * (per(1.0, high as f64) + per(1.0, low as f64))).sqrt();
-    // Bins of a constant rate differ by one query, which is no peak.
-    let is_varied = due.iter().any(|it| it.0 as f64 > 1.1 * mean + 1.0);
-    (is_varied && above - below > DEVIATIONS * error && above > 1.5 * below).then(|| {
-        format!(
-            "and more of them where more was due: {} at peaks, {} otherwise",
-            percent(above),
-            percent(below)
-        )
-    })
+    let matters = "queries that its sockets had no room for are lost: it reads too slowly, or in \
+                   bursts";
+    let topic = "receive buffers of the target";
+    let diagnosis = Diagnosis::new(topic, State::Warning, seen, matters)
+        .cures(larger_server_buffers())
+        .cure(Cure::words(
+            "give each of its threads a socket of its own (BIND: reuseport yes; and named -n \
+             THREADS; Unbound: so-reuseport: yes and num-threads)",
+        ));
+    Some(diagnosis.into())
 }
 
-/// As many responses in each bin, whatever was lost: random losses would scatter them.
-fn plateau(figures: &Figures<'_>) -> Option<String> {
-    let bins: Vec<&Bin> = bins(figures).collect();
-    let answered: Vec<f64> = bins
-        .iter()
-        .map(|bin| (bin.due - bin.lost.min(bin.due)) as f64)
-        .collect();
-    let number = answered.len() as f64;
-    let mean = per(answered.iter().sum(), number);
-    let share = per(lost(figures) as f64, figures.counts.offered as f64);
-    let squares: f64 = answered.iter().map(|it| (it - mean).powi(2)).sum();
-    let variance = per(squares, number - 1.0);
-    // Of `due` queries, random losses leave a number whose variance is that of the binomial.
-    let random = mean * share;
-    let is_scattered_less = variance < random / PLATEAU;
-    (answered.len() >= PLATEAU_BINS && mean >= PLATEAU_RESPONSES && is_scattered_less).then(|| {
-        format!(
-            "and as many were answered at any moment: the target stops at {}",
-            rate(figures.achieved_qps)
-        )
-    })
+/// `0.20 % of the offered queries`, of those that were lost.
+pub(super) fn share_lost(figures: &Figures<'_>) -> String {
+    let lost = share(number_lost(figures), figures.counts.offered);
+    format!("{lost} of the offered queries")
 }
 
-/// Queries waited at the target: by Little's law so many on average, and half of them took longer
-/// than the way to it explains.
-fn waiting(figures: &Figures<'_>) -> Option<String> {
-    let service = &figures.record.total.distributions.service;
-    let (p50, _) = enough::median_between(service)?;
-    let (mean, shortest) = (service.mean_ns()?, figures.path_ns?);
-    let waiting = (mean - shortest as f64) / 1e9 * figures.achieved_qps;
-    (p50 >= QUEUED * shortest && waiting >= WAITING_MIN).then(|| {
-        format!(
-            "while {} waited at the target on average: p50 {} against the shortest {}",
-            counted(waiting as u64, "query"),
-            latency(figures.service_p50_ns.unwrap_or(p50) as f64),
-            latency(shortest as f64)
-        )
-    })
-}
-
-/// A target on this host whose receive buffers overflowed: the kernel counts it.
-fn dropped_by_target(figures: &Figures<'_>) -> Option<String> {
-    let dropped = dropped_by_local_target(figures);
-    (dropped > 0 && dropped >= lost(figures).div_ceil(2)).then(|| {
-        format!(
-            "and the target's receive buffers were full: they dropped {}",
-            counted(dropped, "datagram")
-        )
-    })
-}
-
-fn without_load(figures: &Figures<'_>) -> Option<Finding> {
+/// Losses without a sign that the load is the cause: a rate is not advised.
+pub(super) fn without_queue(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let figures = &symptoms.figures;
     let scenario = &figures.record.scenario;
-    let is_known = receive_buffers::explain_losses(figures)
-        || handshakes::decides(figures)
-        || unserved::clients(figures).is_some()
-        || ended::decides(figures)
-        || violations::decides(figures)
-        || outage::decides(figures)
-        || path::of_model(figures).is_some();
-    if !matter(figures) || is_known || sign_of_load(figures).is_some() {
-        return None;
-    }
     let p50 = figures.service_p50_ns.unwrap_or(0);
     let seen = format!(
         "{} got no response, and nothing shows that the load is the cause: p50 {} and the shortest \
          {} leave no room for a queue",
-        of_offered(figures),
+        share_lost(figures),
         latency(p50 as f64),
         latency(figures.path_ns.unwrap_or(p50) as f64)
     );
     let matters = "a server that cannot keep up lets queries wait before it drops them; losses \
         without waiting come from the path, or from a limit on the rate of each client";
     let diagnosis = Diagnosis::new("losses without a queue", State::Warning, seen, matters)
-        .cures(tenth(figures));
+        .cures(tenth_of_rate(figures));
     let diagnosis = match scenario.transport {
         Transports::One(Transport::Udp) => diagnosis
             .cure(Cure::trace_path("udp", &scenario.target))
@@ -234,11 +205,11 @@ fn without_load(figures: &Figures<'_>) -> Option<Finding> {
             )),
         _ => diagnosis,
     };
-    Some(Finding::met(diagnosis).limits(Stage::Load, Limit::Unknown))
+    Some(diagnosis.into())
 }
 
 /// The run that tells whether the loss depends on the rate.
-fn tenth(figures: &Figures<'_>) -> Option<Cure> {
+fn tenth_of_rate(figures: &Figures<'_>) -> Option<Cure> {
     let scenario = &figures.record.scenario;
     let asked = match scenario.arrival {
         _ if scenario.replay.is_some() => return None,
@@ -249,32 +220,95 @@ fn tenth(figures: &Figures<'_>) -> Option<Cure> {
     Some(Cure::words(format!(
         "run at a tenth of the rate to find out: --rate {}; if the same share is lost, the path \
          loses it (throng doctor RECORD RECORD compares them)",
-        plain(asked / 10.0)
+        plain((asked / 10.0).max(1.0))
     )))
 }
 
-/// What was lost, in numbers: said whatever the verdict is.
-pub(crate) fn said(figures: &Figures<'_>) -> Option<String> {
-    let counts = figures.counts;
-    let transport = figures.record.scenario.transport;
-    let lost = counts.lost();
-    if lost == 0 {
-        return None;
+/// What shows that the target could not keep up, as the end of a sentence.
+pub(super) fn sign_in_words(sign: &SignOfLoad, figures: &Figures<'_>) -> String {
+    match sign {
+        SignOfLoad::Waiting {
+            queries,
+            p50_ns,
+            shortest_ns,
+        } => format!(
+            "while {} waited at the target on average: p50 {} against the shortest {}",
+            counted(*queries, "query"),
+            latency(*p50_ns as f64),
+            latency(*shortest_ns as f64)
+        ),
+        SignOfLoad::BuffersFull(dropped) => format!(
+            "and the target's receive buffers were full: they dropped {}",
+            counted(*dropped, "datagram")
+        ),
+        SignOfLoad::MoreAtPeaks(above, below) => format!(
+            "and more of them where more was due: {} at peaks, {} otherwise",
+            percent(*above),
+            percent(*below)
+        ),
+        SignOfLoad::Plateau => format!(
+            "and as many were answered at any moment: the target stops at {}",
+            rate(figures.achieved_qps)
+        ),
     }
-    Some(format!(
-        "{} of {} got no response ({}): {}",
-        count(lost),
-        counted(counts.offered, "query"),
-        share(lost, counts.offered),
-        list(ends(counts, transport))
-    ))
 }
 
-/// True if more queries that left got no response than matter, and what this host dropped on their
-/// way back does not account for them, nor more that this tool had no time to send.
-pub(super) fn are_beyond_this_tool(figures: &Figures<'_>) -> bool {
-    let unanswered = figures.unanswered();
-    let beyond = unanswered.saturating_sub(received_but_dropped(figures));
-    let is_most = 2 * beyond > unanswered && beyond > figures.counts.not_sent.run_ended;
-    is_most && enough::is_above(beyond, figures.counts.sent, LOSS_MAX)
+/// Slots of a closed loop that lost queries hold.
+pub(super) fn slots_held(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.slots_held.as_ref()?, &symptoms.figures);
+    let overflow = it.overflow.as_ref();
+    let seen = format!(
+        "{} of {} outstanding slots were held by lost queries ({} timed out after {} each){}{}",
+        decimal(it.held, 0),
+        count(it.slots),
+        count(figures.counts.timeouts),
+        latency(figures.record.scenario.timeout_ns as f64),
+        it.of_burst.map_or_else(String::new, when_lost),
+        overflow.map_or_else(String::new, |it| format!(
+            ", {}",
+            sign_in_words(it, figures)
+        ))
+    );
+    let state = match it.are_many() {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let matters = "a lost query holds its slot until it times out, and no other query is sent from \
+        it: the rate is lower than what the target can take";
+    let more = it.slots.saturating_mul(2);
+    let cures = match overflow {
+        Some(_) => full_buffer(figures),
+        None => vec![Cure::throng(format!("--outstanding {more}"))],
+    };
+    let diagnosis = Diagnosis::new("slots held by lost queries", state, seen, matters)
+        .cures(cures)
+        .cure(Cure::throng("--timeout 1s"))
+        .cure(Cure::words(format!(
+            "or use the open loop, which has no slots: --rate {:.0}",
+            figures.achieved_qps
+        )));
+    Some(diagnosis.into())
+}
+
+/// Fewer queries at a time, or more room for them.
+fn full_buffer(figures: &Figures<'_>) -> Vec<Cure> {
+    let fitting = (FITTING * figures.answered_in_flight()).max(1.0);
+    let [default, _] = larger_server_buffers();
+    vec![
+        Cure::throng(format!("--outstanding {fitting:.0}")),
+        default,
+        Cure::new(Place::UnboundConf, "so-rcvbuf: 4m"),
+    ]
+}
+
+/// When those that were lost had been sent.
+fn when_lost((of_burst, all): (u64, u64)) -> String {
+    let since = match of_burst as f64 >= OF_BURST * all as f64 {
+        true => "nearly all in the burst with which the run began",
+        false => "throughout the run",
+    };
+    format!(
+        ", {since} ({} were asked in the first 0.1 s)",
+        count(of_burst)
+    )
 }

@@ -1,77 +1,124 @@
-//! A path that is known to lose: segments of our own connections, or the model of a network.
+//! What is said of a path that loses, and of the models of a simulation.
 
+use super::finding::{Conclusion, Finding};
 use crate::doctor::{Cure, Diagnosis, State};
-use crate::limit::Limit;
-use crate::notation::{count, share};
+use crate::notation::{count, counted, latency, percent, rate, share};
+use crate::simulation::ModelledServer;
+use crate::symptoms::path::{ModelLimit, ModelLosses};
+use crate::symptoms::{Figures, Symptoms};
 
-use super::{Figures, Finding, Stage, enough, simulated_network};
-
-/// From this share of TCP segments on, retransmissions set the pace.
-const RETRANSMITTED_MAX: f64 = 0.01;
-
-pub(super) fn found(figures: &Figures<'_>) -> Option<Finding> {
-    retransmissions(figures).or_else(|| of_model(figures))
-}
-
-/// Segments that our own connections lost (TCP_INFO): those of the whole host are of everybody.
-pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Finding> {
-    let tcp = figures.record.network.tcp.as_ref()?;
-    let (lost, sent) = (tcp.segments_lost(), tcp.segments_sent);
-    if !enough::is_above(lost, sent, RETRANSMITTED_MAX) {
-        return None;
-    }
+pub(super) fn retransmissions(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.retransmissions.as_ref()?;
     let seen = format!(
         "{} of the TCP segments of this run's connections ({}) were lost and sent again: the path \
          loses them",
-        share(lost, sent),
-        count(lost)
+        share(it.lost, it.sent),
+        count(it.lost)
     );
     let advice = "look for drops on the path to the target";
-    let found = found_by(figures, seen, advice).advising(advice);
-    Some(found.limits(Stage::Network, Limit::Network))
+    Some(lossy_path(&symptoms.figures, seen, advice))
 }
 
-/// What the modelled network of a simulation lost.
-pub(super) fn of_model(figures: &Figures<'_>) -> Option<Finding> {
-    let advice = "that is the model: --sim-loss";
-    let found = found_by(figures, simulated_network::lost(figures)?, advice);
-    Some(found.advising(advice).limits(Stage::Model, Limit::Network))
+pub(super) fn model_losses(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let figures = &symptoms.figures;
+    let seen = match symptoms.model_losses.as_ref()? {
+        ModelLosses::SentAgain { number, is_quic } => {
+            let what = if *is_quic { "datagram" } else { "segment" };
+            let lost = counted(*number, what);
+            format!("the modelled network lost {lost}, whose data was sent again later")
+        }
+        ModelLosses::Datagrams(number) => format!(
+            "the modelled network lost {}: {} of the queries got no response",
+            counted(*number, "datagram"),
+            share(figures.unanswered(), figures.counts.sent)
+        ),
+    };
+    Some(lossy_path(figures, seen, "that is the model: --sim-loss"))
 }
 
-fn found_by(figures: &Figures<'_>, seen: String, advice: &str) -> Finding {
+fn lossy_path(figures: &Figures<'_>, seen: String, advice: &str) -> Finding {
     let matters = "what the path loses is not lost by the target; over TCP it shows as latency";
-    let diagnosis = Diagnosis::new("path", State::Problem, seen, matters);
-    Finding::met(diagnosis.cure(match figures.record.simulation {
+    let cure = match figures.record.simulation {
         Some(_) => Cure::words(advice),
         None => Cure::trace_path("tcp", &figures.record.scenario.target),
-    }))
+    };
+    let diagnosis = Diagnosis::new("path", State::Problem, seen, matters);
+    Finding::from(diagnosis.cure(cure)).advising(advice)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::facts::TcpFacts;
-    use crate::rules::situations::*;
+/// What every verdict on a simulation says, so that nobody takes it for a measurement.
+pub(crate) fn marking(figures: &Figures<'_>) -> Option<String> {
+    let simulation = figures.record.simulation.as_ref()?;
+    let what = match &simulation.server {
+        None => "no server was measured, and the simulated one needed no time".to_owned(),
+        Some(server) => format!(
+            "no server was measured; {} busy for {} of the run in the model",
+            workers(server),
+            percent(server.seen.utilisation)
+        ),
+    };
+    Some(format!("SIMULATION: {what}"))
+}
 
-    #[test]
-    fn segments_that_our_own_connections_lost_are_the_networks_limit() {
-        let mut record = saturated();
-        record.scenario.transport = Transport::Tcp.into();
-        // Those of the host are of everybody who uses it.
-        let host = [("Tcp.RetransSegs", 2_000), ("Tcp.OutSegs", 100_000)];
-        let host = host.map(|(name, count)| (name.to_owned(), count));
-        record.network.kernel.extend(host);
-        assert_eq!(judge(&record).limit, Limit::Server);
-        let mut tcp = TcpFacts {
-            segments_sent: 100_000,
-            segments_repeated: 2_000,
-            ..TcpFacts::default()
-        };
-        record.network.tcp = Some(tcp.clone());
-        let evidence = "2.00 % of the TCP segments of this run's connections (2,000) were lost";
-        judged(&record, Limit::Network, evidence, "drops on the path");
-        // What the target had already was not lost.
-        tcp.segments_repeated_in_vain = 1_500;
-        record.network.tcp = Some(tcp);
-        assert_eq!(judge(&record).limit, Limit::Server);
-    }
+fn workers(server: &ModelledServer) -> String {
+    let were = if server.workers == 1 { "was" } else { "were" };
+    format!("{} {were}", counted(server.workers, "worker"))
+}
+
+fn model<'a>(symptoms: &Symptoms<'a>) -> Option<&'a ModelledServer> {
+    let simulation = symptoms.figures.record.simulation.as_ref()?;
+    simulation.server.as_ref()
+}
+
+pub(super) fn model_limit(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let server = model(symptoms)?;
+    let seen = &server.seen;
+    let busy = percent(seen.utilisation);
+    let wait = seen.waits.percentile(0.99);
+    let wait = wait.map_or_else(|| "-".to_owned(), |wait| latency(wait as f64));
+    let queue = format!(
+        "up to {} waited, queries p99 {wait}, and {} of the queries were dropped",
+        counted(seen.waiting_max, "job"),
+        share(seen.dropped, seen.queries)
+    );
+    let (evidence, advice) = match symptoms.model_limit.as_ref()? {
+        ModelLimit::WorkersBusy => (
+            format!(
+                "the modelled server's {} busy for {busy} of the run: {queue}",
+                workers(server)
+            ),
+            "give the model more workers (--sim-workers), or less load",
+        ),
+        ModelLimit::QueueShort => (
+            format!(
+                "the modelled server's queue of {} was too short for the peaks, with its workers \
+                 busy for {busy} of the run: {queue}",
+                count(server.queue_max.unwrap_or(0))
+            ),
+            "give the model a longer queue: --sim-queue",
+        ),
+        ModelLimit::SynsDropped(syns) => (
+            format!(
+                "the modelled server's listen backlog was full: {} dropped, and sent again after a \
+                 second or more",
+                counted(*syns, "SYN")
+            ),
+            "give the model a longer backlog: --sim-backlog",
+        ),
+    };
+    Some(Conclusion::new(evidence, advice))
+}
+
+pub(super) fn model_carried(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let (server, figures) = (model(symptoms)?, &symptoms.figures);
+    let counts = figures.counts;
+    let evidence = format!(
+        "{} of the queries offered at {} were answered, with the modelled server's workers busy \
+         for {} of the run",
+        share(counts.responses, counts.offered),
+        rate(figures.record.offered_qps()),
+        percent(server.seen.utilisation)
+    );
+    let advice = "raise the load, or give the model fewer workers, to find its limit";
+    Some(Conclusion::new(evidence, advice))
 }

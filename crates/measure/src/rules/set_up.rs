@@ -1,134 +1,162 @@
-//! What the load says of short-lived connections: their set-up, not the queries, took the time.
+//! What is said of runs that open connections and send no query, and of connections that take long
+//! to set up.
 
-use super::{Figures, Finding, Stage};
-use crate::interval::per;
-use crate::limit::Limit;
-use crate::notation::{count, decimal, latency};
+use super::finding::Conclusion;
+use super::phrases::{attempts_by_cause, plain};
+use crate::notation::{count, counted, decimal, latency, share};
+use crate::symptoms::set_up::{SlowestStep, is_short_of_connections, slowest_step};
+use crate::symptoms::{Figures, Symptoms};
 
-/// From this share of what is possible on, set-up and queries together account for the clients.
-const ACCOUNTED: f64 = 0.9;
-/// A rate counts as held from this share on.
-const RATE_HELD: f64 = 0.99;
-
-/// Closed loop with places to spare: connections are opened as fast as asked, or places wait while
-/// connections are set up.
-pub(super) fn judge(figures: &Figures<'_>, usable: u64) -> Option<Finding> {
-    rate_held(figures).or_else(|| waiting(figures, usable))
+/// Connections a second that were opened.
+fn opened(figures: &Figures<'_>) -> String {
+    decimal(figures.record.opened_per_second(), 1)
 }
 
-/// Connections were opened at the rate asked for.
-pub(super) fn rate_held(figures: &Figures<'_>) -> Option<Finding> {
+/// What was asked for and not reached, as a sentence.
+pub(crate) fn shortfall(figures: &Figures<'_>) -> Option<String> {
     let asked = figures.record.scenario.connections.rate_max?;
-    let attempts = figures.record.attempts_per_second();
-    if attempts < RATE_HELD * asked {
-        return None;
-    }
-    let evidence = format!(
-        "{} connections were opened a second, as many as --connect-rate allows",
-        decimal(attempts, 1)
-    );
-    let advice = "raise --connect-rate to find the target's limit";
-    Some(Finding::concluded(
-        Stage::Load,
-        Limit::Rate,
-        evidence,
-        advice,
-    ))
-}
-
-/// Most clients were setting up a connection at any moment.
-fn waiting(figures: &Figures<'_>, usable: u64) -> Option<Finding> {
-    let scenario = &figures.record.scenario;
-    let setting_up = figures.record.setting_up_mean();
-    // Places that one client fills once it is connected.
-    let most = scenario.connections.queries_max.unwrap_or(1).max(1);
-    let filled = usable.min(scenario.clients.saturating_mul(most.into()));
-    let each = per(filled as f64, scenario.clients as f64).max(1.0);
-    let mostly = setting_up * each >= figures.in_flight;
-    if !mostly || figures.in_flight + setting_up * each < ACCOUNTED * filled as f64 {
-        return None;
-    }
-    let busy_with = format!(
-        "{} of {} clients on average were setting up a connection ({} a second)",
-        decimal(setting_up, 1),
-        count(scenario.clients),
-        decimal(figures.record.attempts_per_second(), 1)
-    );
-    let advice = "let connections carry more queries, or find out what set-up costs the target";
-    queued_or_not(figures, &busy_with, advice)
-}
-
-/// Whether clients that were `busy_with` connections queued at the target, for which there is
-/// `advice`, or are too few.
-pub(super) fn queued_or_not(
-    figures: &Figures<'_>,
-    busy_with: &str,
-    advice: &str,
-) -> Option<Finding> {
-    let steps = figures.record.total.distributions.connections.steps();
-    let (step, times) = steps.into_iter().max_by_key(|(_, times)| times.sum_ns())?;
-    let (p50, shortest) = (times.percentile(0.5)?, times.min_ns()?);
-    let compared = format!("{step} p50 {}", latency(p50 as f64));
-    let shortest_text = latency(shortest as f64);
-    Some(if p50 >= 2 * shortest {
-        let evidence = format!(
-            "{busy_with}, and they queued at the target: {compared} against the shortest \
-             {shortest_text}"
-        );
-        Finding::concluded(Stage::Load, Limit::Server, evidence, advice)
-    } else {
-        let evidence = format!(
-            "{busy_with}, but nothing queued: {compared} is near the shortest {shortest_text}"
-        );
-        let clients = figures.record.scenario.clients;
-        let advice = format!("use more clients: --clients {}", 4 * clients);
-        Finding::concluded(Stage::Load, Limit::Outstanding, evidence, &advice)
+    is_short_of_connections(figures).then(|| {
+        format!(
+            "{} of the {} connections a second that --connect-rate asks for were opened",
+            opened(figures),
+            decimal(asked, 1)
+        )
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::rules::situations::*;
+pub(super) fn nothing_opened(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    let connections = &figures.counts.connections;
+    let scenario = &figures.record.scenario;
+    let evidence = match (connections.attempted, connections.failed.total()) {
+        (0, _) => "the run was over before the first connection".to_owned(),
+        (attempted, 0) => format!(
+            "none of {} was over",
+            counted(attempted, "connection attempt")
+        ),
+        (_, failed) => format!(
+            "no connection could be opened: {} failed: {}",
+            counted(failed, "attempt"),
+            attempts_by_cause(&connections.failed, scenario.transport)
+        ),
+    };
+    let advice = format!(
+        "check that a DNS server listens at {} for {}",
+        scenario.target, scenario.transport
+    );
+    Some(Conclusion::new(evidence, advice))
+}
 
-    #[test]
-    fn handshakes_that_queue_are_the_servers_limit() {
-        let record = churn(&[(3 * MS, 1), (95 * MS, 999)]);
-        let evidence = "96.9 of 100 clients on average were setting up a connection (1,000.0 a \
-                        second), and they queued at the target: TLS handshake p50 95.00 ms";
-        let verdict = judged(&record, Limit::Server, evidence, "carry more queries");
-        assert!(
-            verdict.evidence[0].ends_with("against the shortest 3.000 ms"),
-            "{verdict:#?}"
-        );
-    }
+pub(super) fn attempts_failed(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    let connections = &figures.counts.connections;
+    let evidence = format!(
+        "{} of {} failed: {}",
+        share(connections.failed.total(), connections.attempted),
+        counted(connections.attempted, "connection attempt"),
+        attempts_by_cause(&connections.failed, figures.record.scenario.transport)
+    );
+    let rate = plain(0.8 * figures.record.opened_per_second());
+    let advice = format!("find the rate that it takes: try --connect-rate {rate}");
+    Some(Conclusion::new(evidence, advice))
+}
 
-    #[test]
-    fn handshakes_that_wait_for_round_trips_alone_are_the_outstanding_limit() {
-        let record = churn(&[(94 * MS, 1), (95 * MS, 999)]);
-        let evidence =
-            "but nothing queued: TLS handshake p50 95.00 ms is near the shortest 94.00 ms";
-        judged(&record, Limit::Outstanding, evidence, "--clients 400");
-    }
+/// Connections were opened at the rate asked for.
+pub(super) fn rate_held(figures: &Figures<'_>) -> Option<Conclusion> {
+    let asked = figures.record.scenario.connections.rate_max?;
+    let evidence = match figures.record.asks_nothing() {
+        true => format!(
+            "{} connections were opened a second, of the {} that --connect-rate asks for",
+            opened(figures),
+            decimal(asked, 1)
+        ),
+        false => format!(
+            "{} connections were opened a second, as many as --connect-rate allows",
+            decimal(figures.record.attempts_per_second(), 1)
+        ),
+    };
+    let advice = "raise --connect-rate to find the target's limit";
+    Some(Conclusion::new(evidence, advice))
+}
 
-    #[test]
-    fn rate_of_connections_that_was_asked_for_is_the_limit() {
-        let mut closed = churn(&[(3 * MS, 1_000)]);
-        closed.scenario.connections.rate_max = Some(1_000.0);
-        let mut open = churn(&[(3 * MS, 1_000)]);
-        open.scenario.connections.rate_max = Some(1_000.0);
-        open.scenario.arrival = Arrival::Open {
-            rate_qps: 1_500.0,
-            process: Process::Constant,
-            burst: 1,
-        };
-        change_last(&mut open, |interval| {
-            interval.counts.offered += 5_000;
-            interval.counts.not_sent.timed_out_waiting += 5_000;
-        });
-        for record in [closed, open] {
-            let evidence =
-                "1,000.0 connections were opened a second, as many as --connect-rate allows";
-            judged(&record, Limit::Rate, evidence, "raise --connect-rate");
-        }
-    }
+/// Every client sets up one connection after the other, which queue at the target.
+pub(super) fn queued(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    let below = plain(0.7 * figures.record.opened_per_second());
+    let advice = format!("for its latency below that limit run with --connect-rate {below}");
+    let step = &symptoms.set_up_queued.as_ref()?.step;
+    Some(queued_at(figures, step, advice))
+}
+
+/// Connections that queued at the target while clients set them up.
+pub(super) fn queued_at(
+    figures: &Figures<'_>,
+    step: &SlowestStep,
+    advice: impl Into<String>,
+) -> Conclusion {
+    let evidence = format!(
+        "{}, and they queued at the target: {} p50 {} against the shortest {}",
+        busy_with(figures),
+        step.name,
+        latency(step.p50_ns as f64),
+        latency(step.shortest_ns as f64)
+    );
+    Conclusion::new(evidence, advice)
+}
+
+/// Connections that did not queue while clients set them up.
+pub(super) fn not_queued(figures: &Figures<'_>, step: &SlowestStep) -> Conclusion {
+    let evidence = format!(
+        "{}, but nothing queued: {} p50 {} is near the shortest {}",
+        busy_with(figures),
+        step.name,
+        latency(step.p50_ns as f64),
+        latency(step.shortest_ns as f64)
+    );
+    Conclusion::new(evidence, more_clients(figures))
+}
+
+fn more_clients(figures: &Figures<'_>) -> String {
+    let clients = figures.record.scenario.clients;
+    format!("use more clients: --clients {}", 4 * clients)
+}
+
+fn busy_with(figures: &Figures<'_>) -> String {
+    let rate = match figures.record.asks_nothing() {
+        true => opened(figures),
+        false => decimal(figures.record.attempts_per_second(), 1),
+    };
+    format!(
+        "{} of {} clients on average were setting up a connection ({rate} a second)",
+        decimal(figures.record.setting_up_mean(), 1),
+        count(figures.record.scenario.clients)
+    )
+}
+
+/// Every client sets up one connection after the other, or waits for --reconnect-delay.
+pub(super) fn clients_in_use(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let (it, figures) = (symptoms.clients_in_use.as_ref()?, &symptoms.figures);
+    let Some(waiting) = it.waiting else {
+        return Some(not_queued(figures, &slowest_step(figures)?));
+    };
+    let evidence = format!(
+        "{} of {} clients on average waited for --reconnect-delay ({} connections a second)",
+        decimal(waiting, 1),
+        count(figures.record.scenario.clients),
+        opened(figures)
+    );
+    Some(Conclusion::new(evidence, more_clients(figures)))
+}
+
+pub(super) fn unclear(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let figures = &symptoms.figures;
+    let evidence = format!(
+        "only {} of {} clients on average were setting up a connection ({} a second), with no \
+         worker out of CPU and {} failed",
+        decimal(figures.record.setting_up_mean(), 1),
+        count(figures.record.scenario.clients),
+        opened(figures),
+        counted(figures.counts.connections.failed.total(), "attempt")
+    );
+    Some(Conclusion::new(evidence, "run for longer, on an idle host"))
 }

@@ -6,8 +6,8 @@ pub(crate) use crate::example::{SECOND, cap_tcp_clients, interval, record, serve
 pub(crate) use crate::interval::Interval;
 pub(crate) use crate::limit::{Limit, Verdict};
 pub(crate) use crate::record::RunRecord;
+pub(crate) use crate::rules::judge;
 pub(crate) use crate::scenario::{Arrival, Process, Transport};
-pub(crate) use crate::verdict::judge;
 
 pub(crate) const MS: u64 = 1_000_000;
 

@@ -67,7 +67,12 @@ fn the_published_schemas_of_comparisons_are_those_that_the_code_makes() {
 }
 
 #[test]
-fn the_published_list_of_metrics_is_the_one_that_the_code_makes() {
+fn the_published_tables_are_those_that_the_code_makes() {
+    let cure = "write it anew: cargo run -- schema verdict > docs/verdict.md";
+    assert!(
+        published("verdict.md") == measure::verdict_document(),
+        "{cure}"
+    );
     let cure = "write it anew: cargo run -- schema observations > docs/observations.md";
     assert!(
         published("observations.md") == observe::profiles::tables(),

@@ -1,0 +1,350 @@
+//! What is said of connections: refused, ended, waiting, and clients that got nothing.
+
+use super::finding::Finding;
+use super::phrases::{attempts_by_cause, list, with_room};
+use crate::counts::Connections;
+use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::interval::per;
+use crate::notation::{count, counted, decimal, latency, share};
+use crate::scenario::{Transport, Transports};
+use crate::symptoms::connections::{DELAYED, turned_away};
+use crate::symptoms::{Figures, Symptoms};
+
+/// BIND serves that many TCP clients unless named.conf says otherwise.
+const BIND_TCP_CLIENTS: u64 = 150;
+/// BIND serves that many HTTP clients of a listener unless named.conf says otherwise.
+const BIND_HTTP_CLIENTS: u64 = 300;
+/// Unbound serves that many TCP clients with each thread unless unbound.conf says otherwise.
+const UNBOUND_TCP_CLIENTS: u64 = 10;
+
+pub(super) fn listen_queue_full(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.listen_queue_full.as_ref()?;
+    let evidence = [
+        (it.syns_dropped > 0).then(|| {
+            let syns = counted(it.syns_dropped, "SYN");
+            format!("{syns} found the target's listen queue full")
+        }),
+        (it.timed_out > 0).then(|| {
+            let attempts = counted(it.timed_out, "connection attempt");
+            format!("{attempts} timed out")
+        }),
+        it.sent_again_ns.map(|(longest, shortest)| {
+            format!(
+                "some connections took {}, as when a SYN is sent again, and others {}",
+                latency(longest as f64),
+                latency(shortest as f64)
+            )
+        }),
+    ];
+    let evidence: Vec<String> = evidence.into_iter().flatten().collect();
+    let seen = evidence.join("; ");
+    let matters = "connections wait in the listen queue until the server accepts them; it has \
+                   room for 10 in BIND's default, and a SYN beyond it is sent again after a second";
+    let diagnosis = Diagnosis::new("listen queue", State::Warning, seen, matters);
+    let diagnosis = match symptoms.figures.record.simulation {
+        Some(_) => diagnosis.cure(Cure::throng("--sim-backlog 4096")),
+        None => diagnosis
+            .cure(Cure::named("tcp-listen-queue 4096;"))
+            .cure(Cure::server_sysctl("net.core.somaxconn", 4_096))
+            .cure(Cure::server_sysctl("net.ipv4.tcp_max_syn_backlog", 8_192)),
+    };
+    Some(diagnosis.into())
+}
+
+/// The target serves a number of connections, or some addresses alone.
+pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.unserved_clients.as_ref()?, &symptoms.figures);
+    let transport = figures.record.scenario.transport;
+    let mut matters = "all figures are those of the clients that are served".to_owned();
+    if !transport.has_connections() {
+        let seen = format!(
+            "{} of {} got no response at all, while the others did",
+            count(it.without),
+            counted(it.all, "client")
+        );
+        let diagnosis = Diagnosis::new("clients", State::Problem, seen, matters);
+        let cure = Cure::words(
+            "let the server answer all addresses of --local-address (BIND: allow-query { any; };)",
+        );
+        return Some(diagnosis.cure(cure).into());
+    }
+    // Clients that took turns were not served at once.
+    let intervals = figures.record.intervals.iter();
+    let open_max = intervals.map(|it| it.connections_open).max();
+    let at_once = open_max.filter(|open| *open > 0);
+    let served = at_once.unwrap_or(u64::MAX).min(it.all - it.without);
+    let kind = if transport.is_quic() { "QUIC" } else { "TCP" };
+    let how = match turned_away(&figures.record.connections()) >= it.without {
+        true => "refused or reset",
+        false => "left waiting",
+    };
+    let seen = format!(
+        "the target serves no more than {} {kind} clients at once: {} of {} got no response at all \
+         ({how})",
+        count(served),
+        count(it.without),
+        count(it.all)
+    );
+    for (cap, name) in defaults(transport) {
+        if served == cap {
+            matters.push_str(&format!("; {cap} is what {name} says otherwise"));
+        }
+    }
+    let diagnosis = Diagnosis::new("TCP clients", State::Problem, seen, matters);
+    Some(diagnosis.cures(more_clients(figures)).into())
+}
+
+/// Caps that servers have by default.
+fn defaults(transport: Transports) -> Vec<(u64, &'static str)> {
+    match transport {
+        transport if transport.is_quic() => Vec::new(),
+        Transports::One(Transport::Doh2) => vec![(
+            BIND_HTTP_CLIENTS,
+            "BIND allows unless http-listener-clients",
+        )],
+        _ => vec![
+            (BIND_TCP_CLIENTS, "BIND allows unless tcp-clients"),
+            (
+                UNBOUND_TCP_CLIENTS,
+                "Unbound allows a thread unless incoming-num-tcp",
+            ),
+        ],
+    }
+}
+
+/// How servers take more clients.
+pub(super) fn more_clients(figures: &Figures<'_>) -> Vec<Cure> {
+    let scenario = &figures.record.scenario;
+    let wanted = with_room(scenario.clients);
+    let fewer = Cure::throng(format!("--clients {}", scenario.clients / 2));
+    match scenario.transport {
+        transport if transport.is_quic() => vec![
+            Cure::words("raise the number of QUIC clients that the server accepts"),
+            fewer,
+        ],
+        Transports::One(Transport::Doh2) => vec![
+            Cure::named(format!("http-listener-clients {wanted};")),
+            Cure::named(format!("tcp-clients {wanted};")),
+            Cure::named("tcp-listen-queue 4096;"),
+        ],
+        _ => vec![
+            Cure::named(format!("tcp-clients {wanted};")),
+            Cure::named("tcp-listen-queue 4096;"),
+            Cure::new(Place::UnboundConf, format!("incoming-num-tcp: {wanted}")),
+            Cure::new(Place::KnotConf, format!("tcp-max-clients: {wanted}")),
+        ],
+    }
+}
+
+pub(super) fn handshakes_refused(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let refused = &symptoms.handshakes_refused.as_ref()?.refused;
+    let record = symptoms.figures.record;
+    let mut seen = format!(
+        "{} failed: {}",
+        counted(refused.total(), "handshake"),
+        attempts_by_cause(refused, record.scenario.transport)
+    );
+    let completed = record.connections().handshakes.total();
+    if completed > 0 {
+        seen.push_str(&format!("; {} succeeded", count(completed)));
+    }
+    let matters = "clients without a connection send nothing; where some handshakes succeed and \
+        others do not, the certificate or settings changed, or servers behind one address differ";
+    let diagnosis = Diagnosis::new("handshakes", State::Problem, seen, matters);
+    Some(diagnosis.cures(handshakes(symptoms)).into())
+}
+
+/// How to make handshakes succeed.
+pub(super) fn handshakes(symptoms: &Symptoms<'_>) -> Vec<Cure> {
+    let Some(it) = &symptoms.handshakes_refused else {
+        return Vec::new();
+    };
+    let ca = "--tls-ca FILE  (with the new certificate too)";
+    let pin = "--tls-pin PIN  (of the new key too)";
+    let target = &symptoms.figures.record.scenario.target;
+    let look = format!("openssl s_client -connect {target} -showcerts </dev/null");
+    let cures = [
+        (it.refused.tls_certificate > 0).then(|| Cure::throng(ca)),
+        (it.refused.tls_pin > 0).then(|| Cure::throng(pin)),
+        Some(Cure::shell(look)),
+    ];
+    cures.into_iter().flatten().collect()
+}
+
+pub(super) fn rules_broken(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let figures = &symptoms.figures;
+    let rules = figures.record.connections().closed_for_violation;
+    let named = rules.named();
+    let named: Vec<(u64, String)> = named
+        .map(|(rule, number)| (number, rule.to_owned()))
+        .collect();
+    let is_stop_sending = |it: &(u64, String)| it.1.contains("STOP_SENDING from a server");
+    let cure = match named.iter().any(is_stop_sending) {
+        true => Cure::throng("--doq-allow-stop-sending"),
+        false => Cure::words("report it to the developers of the server: it breaks the protocol"),
+    };
+    let mut seen = format!(
+        "this tool closed {} because the target broke a rule: {}",
+        counted(rules.total(), "connection"),
+        list(named)
+    );
+    let counts = figures.counts;
+    if counts.connection_losses > 0 {
+        seen.push_str(&format!(
+            "; {} ({} of those sent) were lost with their connection",
+            counted(counts.connection_losses, "query"),
+            share(counts.connection_losses, counts.sent)
+        ));
+    }
+    let matters = "the rate is that of connections which end too early, not of what the target can \
+                   answer";
+    let diagnosis = Diagnosis::new("rules broken", State::Problem, seen, matters);
+    Some(diagnosis.cure(cure).into())
+}
+
+/// A number of queries is that of a server's limit from this share of it on.
+const NEAR: f64 = 0.9;
+/// Sets of queries after which servers built on miekg/dns, CoreDNS among them, close.
+const MIEKG_QUERIES: u64 = 128;
+
+pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.connections_ended.as_ref()?, &symptoms.figures);
+    let counts = figures.counts;
+    let lost = counts.connection_losses;
+    let each = counts.sent / it.number.max(1);
+    let mut seen = format!(
+        "the target ended {} ({})",
+        counted(it.number, "connection"),
+        list(ways(&figures.record.connections()))
+    );
+    if it.is_habit {
+        seen.push_str(&format!(", after {} queries each on average", count(each)));
+    }
+    if lost > 0 {
+        seen.push_str(&format!(
+            "; {} ({} of those sent) were lost with their connection",
+            counted(lost, "query"),
+            share(lost, counts.sent)
+        ));
+    }
+    let state = match per(lost as f64, counts.sent as f64) >= 0.01 {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let matters = "each one costs a new connection, with TLS a new handshake, and the queries in \
+        flight";
+    let mut diagnosis = Diagnosis::new("closed connections", state, seen, matters);
+    if it.is_habit && each > 0 {
+        if each <= MIEKG_QUERIES && each as f64 >= NEAR * MIEKG_QUERIES as f64 {
+            diagnosis = diagnosis.cure(Cure::words(
+                "CoreDNS and other servers built on miekg/dns close after 128 queries: for them \
+                    that is normal",
+            ));
+        }
+        let earlier = (each * 8 / 10).max(1);
+        diagnosis = diagnosis.cure(Cure::throng(format!("--queries-per-connection {earlier}")));
+    }
+    let limits = Cure::words(
+        "raise the server's limits on connections: idle time (BIND, Unbound and Knot DNS: \
+         tcp-idle-timeout), queries each (dnsdist: setMaxTCPQueriesPerConnection)",
+    );
+    Some(diagnosis.cure(limits).into())
+}
+
+/// How they ended, by number.
+fn ways(connections: &Connections) -> Vec<(u64, String)> {
+    let Connections {
+        closed_by_target,
+        reset_by_target,
+        ended_by_tls,
+        ended_by_goaway,
+        ended_by_http,
+        quic_application,
+        quic_transport,
+        quic_idle_timeouts,
+        ..
+    } = connections;
+    vec![
+        (*reset_by_target, "reset".into()),
+        (*closed_by_target, "closed in order".into()),
+        (*ended_by_tls, "ended by TLS".into()),
+        (ended_by_goaway.total(), "ended by GOAWAY".into()),
+        (*ended_by_http, "ended by HTTP".into()),
+        (quic_application.total(), "QUIC application error".into()),
+        (quic_transport.total(), "QUIC transport error".into()),
+        (*quic_idle_timeouts, "silent until QUIC gave up".into()),
+    ]
+}
+
+pub(super) fn streams_full(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.streams_full.as_ref()?, &symptoms.figures);
+    let clients = figures.record.scenario.clients;
+    let seen = format!(
+        "{} of the queries waited until their connection had carried others: {} with {} queries \
+         at once carry {}",
+        share(figures.counts.waited_for_stream, figures.counts.offered),
+        counted(clients, "connection"),
+        count(it.each),
+        count(it.all)
+    );
+    let matters = "latency from the scheduled instant includes that wait";
+    let cure = Cure::throng(format!("--clients {}", 4 * clients));
+    let diagnosis = Diagnosis::new("streams", State::Warning, seen, matters).cure(cure);
+    let statement = Cure::named("http-streams-per-connection 1000;");
+    let is_http2 = figures.record.scenario.transport == Transport::Doh2;
+    Some(diagnosis.cures(is_http2.then_some(statement)).into())
+}
+
+const MS: u64 = 1_000_000;
+
+pub(super) fn delayed_acknowledgements(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.delayed_acknowledgements.as_ref()?;
+    let record = symptoms.figures.record;
+    let seen = format!(
+        "{} of the responses took {} to {} ms, and hardly any slightly less or more (p50 {}; {} \
+            queries a connection): the pattern of small segments that wait for an acknowledgement, \
+            which Linux delays by 40 ms",
+        share(it.delayed, record.total.distributions.service.count()),
+        DELAYED.start / MS,
+        DELAYED.end / MS,
+        latency(it.p50_ns as f64),
+        decimal(it.queries_each, 0)
+    );
+    let matters = "meanwhile both server and network are idle: Nagle's algorithm at the server \
+        waits for the acknowledgement that this host's kernel delays";
+    let diagnosis = Diagnosis::new("delayed acknowledgements", State::Warning, seen, matters)
+        .cure(Cure::words(
+            "run the same over UDP to find out: what takes a server 40 ms takes as long there",
+        ))
+        .cure(Cure::words(
+            "turn Nagle's algorithm off in the server: TCP_NODELAY on its connections",
+        ))
+        .cure(quick_route(&symptoms.figures));
+    // Of several groups, those with connections.
+    let streams = record
+        .asked
+        .iter()
+        .filter(|it| it.run.transport.has_connections());
+    let mut quick = streams
+        .map(|it| it.run.generator.sockets.tcp_quickack)
+        .peekable();
+    let are_quick = quick.peek().is_some() && quick.all(|is_quick| is_quick);
+    // Where all are, it waits for something else.
+    let quickack = (!are_quick).then(|| Cure::throng("--tcp-quickack"));
+    Some(diagnosis.cures(quickack).into())
+}
+
+/// Has this host acknowledge at once what comes from the target: an attribute of the route.
+fn quick_route(figures: &Figures<'_>) -> Cure {
+    let target = figures.record.scenario.target.as_str();
+    let first = target.split(',').next().unwrap_or(target);
+    let host = match first.parse::<std::net::SocketAddr>() {
+        Ok(address) => address.ip().to_string(),
+        Err(_) => first.to_owned(),
+    };
+    let how = format!(
+        "ip route show table all to match {host}  (then ip route change with the last of them, \
+         and quickack 1)"
+    );
+    Cure::new(Place::Root, how)
+}

@@ -1,0 +1,167 @@
+//! Phrases that several rules and every verdict use.
+
+use crate::counts::{ConnectionFailures, Counts, End};
+use crate::doctor::{Cure, Place};
+use crate::experience::GroupRecord;
+use crate::notation::{count, counted, decimal, latency, rate, share};
+use crate::record::EndedBy;
+use crate::scenario::Transports;
+use crate::symptoms::Figures;
+
+/// Four times the receive buffer that this tool asks for by default.
+pub(super) const BUFFER_OCTETS: u64 = 16 << 20;
+
+/// The ends of queries that are lost, with their numbers; those by HTTP or their stream by cause,
+/// and last.
+fn ends(counts: &Counts, transport: Transports) -> Vec<(u64, String)> {
+    let by_cause = counts.exchange_failures.by_cause(transport);
+    let is_other = |end: &End| end.is_lost && !end.has_causes;
+    let others = counts.ends().filter(|(end, _)| is_other(end));
+    let others = others.map(|(end, number)| (number, end.words.to_owned()));
+    others
+        .chain(by_cause.into_iter().map(|(cause, number)| (number, cause)))
+        .collect()
+}
+
+/// `5 timed out, 2 not sent`, without those that are zero.
+pub(super) fn list(mut causes: Vec<(u64, String)>) -> String {
+    causes.retain(|(number, _)| *number > 0);
+    let causes: Vec<String> = causes
+        .iter()
+        .map(|(number, cause)| format!("{} {cause}", count(*number)))
+        .collect();
+    causes.join(", ")
+}
+
+/// Failed attempts to connect by cause: `70 refused, 30 timed out`.
+pub(super) fn attempts_by_cause(failed: &ConnectionFailures, transport: Transports) -> String {
+    let causes = failed.by_cause(transport).into_iter();
+    list(causes.map(|(cause, number)| (number, cause)).collect())
+}
+
+/// A number of clients or connections with room to spare, as a round number.
+pub(super) fn with_room(number: u64) -> u64 {
+    (number + number / 2).div_ceil(1_000).max(1) * 1_000
+}
+
+/// A rate as an option takes it.
+pub(super) fn plain(rate_qps: f64) -> String {
+    decimal(rate_qps, 0).replace(',', "")
+}
+
+/// `once`, `2 times`.
+pub(super) fn times(number: u64) -> String {
+    match number {
+        1 => "once".to_owned(),
+        _ => format!("{} times", count(number)),
+    }
+}
+
+/// How to send a share of what was answered.
+pub(super) fn lower_rate(figures: &Figures<'_>, share: f64) -> String {
+    match figures.record.scenario.replay.is_some() {
+        true => "find its limit: lower --speed".to_owned(),
+        false => format!(
+            "find its limit: try --rate {}",
+            plain((share * figures.achieved_qps).max(1.0))
+        ),
+    }
+}
+
+/// More room for datagrams in the sockets of a server.
+pub(super) fn larger_server_buffers() -> [Cure; 2] {
+    [
+        Cure::server_sysctl("net.core.rmem_default", BUFFER_OCTETS),
+        Cure::server_sysctl("net.core.rmem_max", BUFFER_OCTETS),
+    ]
+}
+
+/// One query by hand, without validation, so that the difference shows.
+pub(super) fn send_one(figures: &Figures<'_>) -> Cure {
+    let target = &figures.record.scenario.target;
+    let at = match target.parse::<std::net::SocketAddr>() {
+        Ok(address) => format!("@{} -p {}", address.ip(), address.port()),
+        Err(_) => format!("@{target}"),
+    };
+    Cure::shell(format!("dig {at} +cd NAME"))
+}
+
+/// BIND lets the generator have all responses.
+pub(super) fn exempt_generator() -> Cure {
+    Cure::new(
+        Place::NamedConf,
+        "rate-limit { exempt-clients { GENERATOR; }; };",
+    )
+}
+
+/// One sentence on a run without a single response.
+pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
+    let counts = figures.counts;
+    let transport = figures.record.scenario.transport;
+    let failed = figures.record.connections().failed;
+    let failed: Vec<(u64, String)> = failed
+        .by_cause(transport)
+        .into_iter()
+        .map(|(cause, number)| (number, format!("connection attempts failed: {cause}")))
+        .collect();
+    if counts.offered == 0 && failed.iter().any(|(number, _)| *number > 0) {
+        return format!("no query could be sent: {}", list(failed));
+    }
+    let failed_scripts = figures.record.groups.iter();
+    let failed_script = failed_scripts
+        .filter_map(GroupRecord::script_failure)
+        .next();
+    if let (0, Some(failure)) = (counts.offered, failed_script) {
+        return format!("no query was sent: the script of every client failed: {failure}");
+    }
+    if counts.offered == 0 {
+        let why = match figures.record.ended_by {
+            EndedBy::Interrupted => "the run was interrupted before the first query",
+            EndedBy::TargetGone => "the target could not be reached",
+            EndedBy::AgentLost => "a part of the generator was lost before the first query",
+            EndedBy::Duration | EndedBy::Queries => "no query was due",
+        };
+        return why.into();
+    }
+    let mut causes = ends(counts, transport);
+    causes.extend(failed);
+    let queries = counted(counts.offered, "query");
+    format!("no response to {queries}: {}", list(causes))
+}
+
+/// What was lost, in numbers: in every verdict.
+pub(crate) fn losses(figures: &Figures<'_>) -> Option<String> {
+    let counts = figures.counts;
+    let lost = counts.lost();
+    (lost > 0).then(|| {
+        format!(
+            "{} of {} got no response ({}): {}",
+            count(lost),
+            counted(counts.offered, "query"),
+            share(lost, counts.offered),
+            list(ends(counts, figures.record.scenario.transport))
+        )
+    })
+}
+
+/// Closed loop: mean latency x rate = slots in use, always.
+pub(crate) fn littles_law(figures: &Figures<'_>) -> Option<String> {
+    let slots = figures.outstanding?;
+    let mean_ns = figures.mean_latency_ns?;
+    let answered = figures.answered_in_flight();
+    let product = format!(
+        "mean latency {} x {} = {} in flight of {}",
+        latency(mean_ns),
+        rate(figures.achieved_qps),
+        decimal(answered, 1),
+        count(slots),
+    );
+    let in_use = answered + figures.held_by_lost();
+    Some(match in_use >= 0.9 * slots as f64 {
+        true => format!(
+            "{product}: latency was set by --outstanding, not by the target (run with --rate \
+             for honest latency)"
+        ),
+        false => product,
+    })
+}

@@ -1,0 +1,211 @@
+//! The table of rules, in the order in which they decide.
+
+use super::Rule;
+use super::{answers, connections, generator, host, load, losses, path, server, set_up, worth};
+use crate::limit::Limit::*;
+use crate::symptoms::Symptom::*;
+
+/// A group of rules: why they decide where they do.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    pub(super) rules: &'static [Rule],
+}
+
+/// All rules. The first that decides says what limited the run; the earlier sections say why the
+/// later ones could not be trusted.
+pub(super) const SECTIONS: &[Section] = &[
+    Section {
+        title: "Runs that open connections and send no query",
+        rules: CONNECTIONS_ONLY,
+    },
+    Section {
+        title: "Whether anything can be concluded",
+        rules: WORTH,
+    },
+    Section {
+        title: "Outages, and clients that the target did not serve",
+        rules: OUTAGES,
+    },
+    Section {
+        title: "The generator and its host",
+        rules: GENERATOR,
+    },
+    Section {
+        title: "The network, and the models of a simulation",
+        rules: NETWORK,
+    },
+    Section {
+        title: "Queries and connections that the target turned away",
+        rules: TURNED_AWAY,
+    },
+    Section {
+        title: "Observed servers",
+        rules: SERVERS,
+    },
+    Section {
+        title: "The load itself",
+        rules: LOAD,
+    },
+];
+
+/// The rules of all sections.
+pub(super) fn rules() -> impl Iterator<Item = &'static Rule> {
+    SECTIONS.iter().flat_map(|it| it.rules)
+}
+
+/// True if the rule is one of those on the load itself.
+pub(super) fn is_of_load(rule: &Rule) -> bool {
+    LOAD.iter().any(|it| std::ptr::eq(it, rule))
+}
+
+/// Rows of the table: name, words, symptoms, the limit that they name, and what else holds.
+macro_rules! rules {
+    ($($name:literal $kind:ident($($words:ident)::+) if [$($shows:ident),*] $(=> $limit:ident)?
+        $(, $more:ident($($with:tt)*))*;)+) => {
+        &[$(Rule::$kind($name, &[$($shows),*], $($words)::+)
+            $(.limits($limit))? $(.$more($($with)*))*),+]
+    };
+}
+
+static CONNECTIONS_ONLY: &[Rule] = rules! {
+    "nothing opened" concludes(set_up::nothing_opened)
+        if [ConnectionsOnly, NothingOpened] => Unknown;
+    "too short" concludes(worth::short_window) if [ConnectionsOnly, ShortWindow] => Unknown;
+    "no resources" says(generator::no_resources) if [ConnectionsOnly, NoResources] => Generator;
+    "attempts failed" concludes(set_up::attempts_failed)
+        if [ConnectionsOnly, AttemptsFailed] => Server,
+        does_not_know("whether a firewall or a proxy before the target refused them");
+    "connect rate held" concludes(load::rate_held) if [ConnectionsOnly, RateHeld] => Rate;
+    "worker out of CPU" says(generator::out_of_cpu) if [ConnectionsOnly, OutOfCpu] => Generator;
+    "segments lost" says(path::retransmissions) if [ConnectionsOnly, Retransmissions] => Network;
+    "connections queued" concludes(set_up::queued) if [ConnectionsOnly, SetUpQueued] => Server;
+    "too few clients" concludes(set_up::clients_in_use)
+        if [ConnectionsOnly, ClientsInUse] => Outstanding;
+    "unclear" concludes(set_up::unclear) if [ConnectionsOnly] => Unknown;
+};
+
+static WORTH: &[Rule] = rules! {
+    "no message ID, and no response" says(generator::no_message_id)
+        if [NoMessageId, NothingAnswered] => Generator;
+    "all responses late" says(losses::late_responses) if [LateResponses] => Server,
+        in_every_verdict(), does_not_know("whether the path or the target delayed them");
+    "no response" concludes(worth::nothing_answered) if [NothingAnswered] => Unknown;
+    "too short" concludes(worth::short_window) if [ShortWindow] => Unknown;
+    "too few queries" concludes(worth::too_few) if [FewQueries] => Unknown;
+    "useless responses" says_each(answers::useless_responses) if [UselessResponses] => Unknown,
+        does_not_know("what the server would do with queries that it answers");
+};
+
+static OUTAGES: &[Rule] = rules! {
+    "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
+        in_every_verdict();
+    "outage of the generator" says(losses::outages_of_generator)
+        if [OutagesOfGenerator] => Generator, in_every_verdict();
+    "outage of the network" says(losses::outages_of_network) if [OutagesOfNetwork] => Network,
+        in_every_verdict();
+    "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
+        silent_if(&[RulesBroken]), in_every_verdict(),
+        does_not_know("whether the target or the path to it was down");
+    "no message ID, and clients without response" says(generator::no_message_id)
+        if [NoMessageId, UnservedByTarget] => Generator;
+    "clients turned away" says(connections::unserved_clients)
+        if [UnservedByTarget, UnservedClients] => Server, unless(&[HandshakesRefused]),
+        in_every_verdict(), does_not_know("which limit of the target it was");
+    "handshakes refused, and clients without response" says(connections::handshakes_refused)
+        if [HandshakesRefused, UnservedByTarget] => Server, in_every_verdict();
+    "server's CPU used up" says_each(server::cpu_used_up) if [ServerCpuUsedUp] => Server,
+        unless(&[RateHeld]), in_every_verdict(), with_load();
+};
+
+static GENERATOR: &[Rule] = rules! {
+    "no resources" says(generator::no_resources) if [NoResources] => Generator, in_every_verdict();
+    "worker out of CPU" says(generator::out_of_cpu) if [OutOfCpu] => Generator,
+        unless(&[LossesBeyondGenerator]);
+    "worker busy" says(generator::busy_worker) if [BusyWorker];
+    "queries left late" says(generator::late_sends) if [LateSends] => Generator,
+        unless(&[LossesBeyondGenerator]), does_not_know("what kept the worker from running");
+    "agents left late" says(generator::late_agents) if [LateAgents], in_every_verdict();
+    "waiting in this host" says(generator::waits_in_host) if [WaitsInHost];
+    "CPU steal" says(host::steal) if [Steal];
+    "CPU quota" says(host::quota_used) if [QuotaUsed];
+    "no route" concludes(generator::no_route) if [NoRoute] => Network;
+    "port closed" concludes(generator::port_closed) if [PortClosed] => Server;
+    "sends refused" concludes(generator::sends_refused) if [SendsRefused] => Generator;
+    "queries not sent" says_each(generator::not_sent) if [NotSentQueries];
+};
+
+static NETWORK: &[Rule] = rules! {
+    "own receive buffers full" says(host::own_receive_drops) if [OwnReceiveDrops] => Network;
+    "own send buffers full" says(host::own_send_drops) if [OwnSendDrops] => Network;
+    "backlog full" says(host::backlog_drops) if [BacklogDrops];
+    "flows refused" says(host::flows_refused) if [FlowsRefused];
+    "frames dropped" says(host::frames_dropped_beyond) if [FramesDroppedBeyond],
+        in_every_verdict();
+    "segments lost" says(path::retransmissions) if [Retransmissions] => Network,
+        does_not_know("where on the path they were lost");
+    "model of a server busy" concludes(path::model_limit) if [ModelLimit] => Server;
+    "model of a server kept up" concludes(path::model_carried) if [ModelCarried] => Rate;
+    "model of a network loses" says(path::model_losses) if [ModelLosses] => Network;
+};
+
+static TURNED_AWAY: &[Rule] = rules! {
+    "listen queue full" says(connections::listen_queue_full) if [ListenQueueFull];
+    "truncated responses" says(answers::truncated) if [Truncated];
+    "no message ID" says(generator::no_message_id) if [NoMessageId] => Generator;
+    "clients without response" says(connections::unserved_clients) if [UnservedClients] => Server,
+        unless(&[HandshakesRefused]), in_every_verdict();
+    "handshakes refused" says(connections::handshakes_refused) if [HandshakesRefused] => Server,
+        in_every_verdict();
+    "queries without a DNS message" says(answers::exchanges_failed) if [ExchangesFailed] => Server,
+        in_every_verdict();
+    "connections ended" says(connections::connections_ended) if [ConnectionsEnded] => Server,
+        silent_if(&[UnservedClients, RulesBroken]), in_every_verdict();
+    "streams full" says(connections::streams_full) if [StreamsFull], in_every_verdict();
+    "delayed acknowledgements" says(connections::delayed_acknowledgements)
+        if [DelayedAcknowledgements], in_every_verdict();
+    "target's receive buffers full" says(losses::target_receive_drops) if [TargetReceiveDrops],
+        silent_if(&[ServerDatagramsDropped]), in_every_verdict();
+};
+
+static SERVERS: &[Rule] = rules! {
+    "server's CPU" says_each(server::cpu_limits) if [ServerCpuLimits] => Server,
+        unless(&[RateHeld]), in_every_verdict(), with_load();
+    "server's CPU taken by others" says_each(server::cpu_taken) if [ServerCpuTaken],
+        in_every_verdict();
+    "server's CPU free" says_each(server::cpu_left) if [ServerCpuLeft];
+    "server's memory" says_each(server::memory_short) if [ServerMemoryShort], in_every_verdict();
+    "server stopped" says_each(server::stopped) if [ServerStopped], in_every_verdict();
+    "server's receive buffers full" says_each(server::datagrams_dropped)
+        if [ServerDatagramsDropped], in_every_verdict();
+    "server's listen queue full" says_each(server::listen_overflow) if [ServerListenOverflow],
+        in_every_verdict();
+    "server's TCP clients" says(server::tcp_clients) if [ServerTcpClients], in_every_verdict();
+    "server's log" says(server::log) if [ServerLog], in_every_verdict();
+    "server waits for others" says(server::upstream) if [ServerUpstream], where_much(),
+        in_every_verdict();
+    "server asks others" says(server::upstream) if [ServerUpstream], silent_if(&[ServerUpstream]);
+    "server's cache" says(server::cache) if [ServerCache];
+    "server idle" says(server::idle) if [FellBehind, ServersIdle],
+        silent_if(&[ServerDatagramsDropped, ServerUpstream]), in_every_verdict();
+    "both ends differ" says(server::counts_differ) if [ServerCounts], where_much(),
+        in_every_verdict();
+    "both ends agree" says(server::counts_agree) if [ServerCounts], silent_if(&[ServerCounts]);
+    "slow scrapes" says_each(server::slow_scrapes) if [SlowScrapes], in_every_verdict();
+};
+
+static LOAD: &[Rule] = rules! {
+    "lost queries hold slots" says(losses::slots_held) if [SlotsHeld] => Outstanding,
+        in_every_verdict();
+    "rate held" concludes(load::rate_held) if [RateHeld] => Rate;
+    "target fell behind" concludes(load::fell_behind) if [FellBehind] => Server,
+        does_not_know("what in the target was short: observe it");
+    "losses without a queue" says(losses::without_queue) if [QueriesLost] => Unknown,
+        silent_if(&[
+            SignOfLoad, OwnReceiveDrops, HandshakesRefused, UnservedClients, ConnectionsEnded,
+            RulesBroken, OutagesOfTarget, OutagesOfNetwork, OutagesOfGenerator, ModelLosses
+        ]),
+        does_not_know("whether the path or a limit of the target loses them");
+    "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding;
+    "too few to tell" concludes(worth::too_few) if [TooFewToTell] => Unknown;
+    "unclear" concludes(load::unclear) if [] => Unknown;
+};

@@ -1,0 +1,33 @@
+//! Receive buffers of a target on the same host, whose drops are in the host's counters.
+
+use crate::rules::situations::*;
+
+#[test]
+fn receive_drops_of_a_target_on_the_same_host_are_the_targets() {
+    let mut record = in_time(10_000.0);
+    lose(&mut record, 1_000);
+    record.scenario.target = "127.0.0.1:53".into();
+    record
+        .network
+        .kernel
+        .insert("Udp.RcvbufErrors".into(), 1_000);
+    let verdict = judged(
+        &record,
+        Limit::Server,
+        "0.99 % of the offered queries",
+        "--rate 8000",
+    );
+    let evidence = "dropped 1,000 datagrams: the target did not read them in time";
+    let says = |line: &String| line.contains(evidence);
+    assert!(verdict.evidence.iter().any(says), "{verdict:#?}");
+}
+
+#[test]
+fn what_other_sockets_of_the_host_dropped_is_told_from_what_ours_did() {
+    let mut record = in_time(10_000.0);
+    lose(&mut record, 1_000);
+    record.network.receive_drops = 9;
+    record.scenario.target = "127.0.0.1:53".into();
+    record.network.kernel.insert("Udp.RcvbufErrors".into(), 800);
+    told(&record, "receive buffers of the target").warning("791 datagrams", "reuseport yes;");
+}

@@ -1,0 +1,38 @@
+//! Handshakes of TLS or QUIC that were refused, by us or by the target.
+
+use crate::rules::situations::*;
+
+/// Three handshakes failed, and five succeeded.
+fn refusing() -> RunRecord {
+    let mut record = in_time(10_000.0);
+    record.scenario.transport = Transport::Dot.into();
+    change_last(&mut record, |interval| {
+        let connections = &mut interval.counts.connections;
+        connections.handshakes.full = 5;
+        connections.failed.tls_certificate = 2;
+        connections.failed.tls_alert.record("handshake_failure");
+    });
+    record
+}
+
+#[test]
+fn handshakes_that_were_refused_are_told_by_their_causes() {
+    let found = told(&refusing(), "handshakes");
+    for part in ["3 handshakes failed", "handshake_failure", "5 succeeded"] {
+        assert!(found.seen.contains(part), "{found:#?}");
+    }
+    assert_eq!(judge(&refusing()).limit, Limit::Rate);
+    found.problem("", "--tls-ca FILE");
+}
+
+#[test]
+fn they_decide_where_most_of_what_is_missing_waited_for_a_connection() {
+    let mut record = refusing();
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 1_000;
+        interval.counts.not_sent.timed_out_waiting += 1_000;
+    });
+    judged(&record, Limit::Server, "3 handshakes failed", "--tls-ca");
+    lose(&mut record, 3_000);
+    assert_eq!(judge(&record).limit, Limit::Unknown);
+}

@@ -1,0 +1,98 @@
+//! Places of a closed loop that lost queries hold: nothing else is asked from there until they time
+//! out.
+//!
+//! What is to be done depends on where they were lost. A receive buffer that is full drops the same
+//! repeatedly: fewer queries at a time fit into it, more of them do not. Of a path that loses
+//! at random, more places make up for those that are held.
+
+use crate::histogram::Histogram;
+use crate::rules::situations::*;
+use crate::timeline::Timeline;
+
+#[test]
+fn red_hat_udp_run_had_590_of_1000_places_held_by_lost_queries() {
+    let mut record = record(vec![interval(
+        0,
+        &[(100_000, 1_000), (1_150_000, 36_510_000)],
+    )]);
+    lose(&mut record, 14_163);
+    record.measured_ns = 120 * SECOND;
+    record.intervals[0].end_ns = 120 * SECOND;
+    record.intervals[0].in_flight_ns += 14_163 * 5 * u128::from(SECOND);
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 1_000,
+        rate_qps_max: None,
+    };
+    let evidence = "590 of 1,000 outstanding slots were held by lost queries (14,163 timed out \
+        after 5.000 s each)";
+    // Queries waited at the target: of those that fit in, no more came than before.
+    let verdict = judged(&record, Limit::Outstanding, evidence, "--outstanding 175");
+    assert!(
+        !verdict
+            .advice
+            .iter()
+            .any(|it| it.contains("--outstanding 2000"))
+    );
+    let law = "mean latency 1.150 ms x 304,258 qps = 349.9 in flight of 1,000: latency was set by";
+    let says = |line: &String| line.starts_with(law);
+    assert!(verdict.evidence.iter().any(says), "{verdict:#?}");
+}
+
+#[test]
+fn places_held_by_what_full_buffers_drop_need_fewer_queries_and_of_a_path_more() {
+    let mut record = record(
+        (0..4)
+            .map(|at| interval(at, &[(MS, 10), (10 * MS, 39_990)]))
+            .collect(),
+    );
+    lose(&mut record, 600);
+    let last = record.intervals.last_mut().expect("has intervals");
+    last.in_flight_ns += 600 * 4 * u128::from(SECOND);
+    record.total = Interval::total(&record.intervals);
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 1_000,
+        rate_qps_max: None,
+    };
+    record.scenario.target = "127.0.0.1:53".into();
+    record.scenario.timeout_ns = 4 * SECOND;
+    let kernel = &mut record.network.kernel;
+    kernel.insert("Udp.RcvbufErrors".into(), 600);
+    let mut timeline = Timeline::new();
+    (0..600).for_each(|at| timeline.lose(at * 6 * MS, 1));
+    record.timeline = Some(timeline);
+    let evidence = "600 of 1,000 outstanding slots were held by lost queries (600 timed out \
+        after 4.000 s each), throughout the run (17 were asked in the first 0.1 s), and the \
+        target's receive buffers were full: they dropped 600 datagrams";
+    for cure in ["--outstanding 200", "rmem_default=16777216", "so-rcvbuf"] {
+        judged(&record, Limit::Outstanding, evidence, cure);
+    }
+    // All at once, and nothing that waits: a path that loses a burst.
+    let mut timeline = Timeline::new();
+    timeline.lose(5 * MS, 600);
+    record.timeline = Some(timeline);
+    record.network.kernel.clear();
+    let mut record_of_path = record;
+    record_of_path.intervals.iter_mut().for_each(|it| {
+        it.distributions.service = Histogram::new();
+        it.distributions.service.record_many(MS, 40_000);
+    });
+    record_of_path.total = Interval::total(&record_of_path.intervals);
+    let evidence = "each), nearly all in the burst with which the run began (600 were asked in the";
+    for cure in ["--timeout 1s", "--outstanding 2000"] {
+        judged(&record_of_path, Limit::Outstanding, evidence, cure);
+    }
+}
+
+#[test]
+fn places_held_by_lost_queries_are_named() {
+    let mut record = saturated();
+    lose(&mut record, 400);
+    change_last(&mut record, |it| {
+        it.in_flight_ns += 400 * 5 * u128::from(SECOND)
+    });
+    let topic = "slots held by lost queries";
+    told(&record, topic).problem(
+        "of 100 outstanding slots were held by lost queries",
+        "--timeout 1s",
+    );
+}

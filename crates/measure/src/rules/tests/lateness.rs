@@ -1,0 +1,40 @@
+//! Queries that left late though no worker was short of CPU: the host stalled them.
+
+use crate::rules::situations::*;
+
+#[test]
+fn stalled_host_is_the_generators_limit() {
+    let mut record = in_time(10_000.0);
+    late(&mut record, 4 * MS);
+    judged(
+        &record,
+        Limit::Generator,
+        "the host stalled them",
+        "other load",
+    );
+}
+
+#[test]
+fn late_generator_is_not_blamed_for_what_others_lost() {
+    let mut record = in_time(10_000.0);
+    late(&mut record, 4 * MS);
+    lose(&mut record, 50_000);
+    assert_ne!(judge(&record).limit, Limit::Generator);
+    // What this host dropped on the way back explains it.
+    record.network.receive_drops = 50_000;
+    assert_eq!(judge(&record).limit, Limit::Generator);
+    // So does what it had no time to send, if that is most of what is missing.
+    record.network.receive_drops = 0;
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 50_000;
+        interval.counts.not_sent.run_ended += 50_000;
+    });
+    assert_eq!(judge(&record).limit, Limit::Generator);
+}
+
+#[test]
+fn a_host_that_stalls_its_workers_is_to_be_looked_at() {
+    let mut record = in_time(10_000.0);
+    late(&mut record, 4 * MS);
+    told(&record, "lateness").problem("the host stalled them", "ps -eo pcpu");
+}

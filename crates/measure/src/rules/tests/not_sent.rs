@@ -1,0 +1,37 @@
+//! Queries that were due and did not leave, a reason each; most of those that the kernel refused
+//! decide.
+
+use crate::rules::situations::*;
+
+#[test]
+fn refused_sends_are_the_generators_limit() {
+    let mut record = saturated();
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 1_000;
+        interval.counts.not_sent.send_failed += 1_000;
+    });
+    judged(
+        &record,
+        Limit::Generator,
+        "the kernel did not take them",
+        "net.core.wmem_max",
+    );
+}
+
+#[test]
+fn queries_not_sent_are_told_by_reason() {
+    let mut record = saturated();
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 1_110;
+        interval.counts.not_sent.no_free_id += 1_000;
+        interval.counts.not_sent.timed_out_waiting += 100;
+        interval.counts.not_sent.send_failed += 10;
+    });
+    let reasons: Vec<Diagnosis> = met(&record)
+        .into_iter()
+        .filter(|it| it.topic == "queries not sent")
+        .collect();
+    let states: Vec<State> = reasons.iter().map(|it| it.state).collect();
+    assert_eq!(states, [State::Warning, State::Warning]);
+    assert!(reasons[1].cures[0].how.contains("wmem_max"), "{reasons:#?}");
+}

@@ -1,0 +1,71 @@
+//! Outages: spans in which nothing came back, each with its beginning, its end and its kind. The
+//! rate outside of them is what the run sustained; no rate is advised for the sake of them.
+
+use crate::rules::Judgement;
+use crate::rules::situations::*;
+use crate::symptoms::{Figures, Symptoms};
+use crate::timeline::{Outage, OutageKind, Outages};
+
+const TENTH: u64 = SECOND / 10;
+
+/// Nothing came back from so many tenths of a second on to so many.
+fn outage(kind: OutageKind, begin: u64, end: u64) -> Outage {
+    Outage {
+        begin_ns: begin * TENTH,
+        end_ns: end * TENTH,
+        recovered_ns: end * TENTH,
+        kind,
+        due: 1_000 * (end - begin),
+        lost: 1_000 * (end - begin),
+        late: 0,
+        lasts: false,
+    }
+}
+
+fn judged_of(each: &[Outage]) -> Verdict {
+    let record = in_time(10_000.0);
+    let mut figures = Figures::of(&record);
+    figures.outages = Outages {
+        each: each.to_vec(),
+        ..Outages::default()
+    };
+    Judgement::from_symptoms(Symptoms::of_figures(figures)).verdict()
+}
+
+#[test]
+fn the_longest_outage_is_told_and_those_alike_are_added_up() {
+    let silent = |begin, end| outage(OutageKind::Silence, begin, end);
+    let reset = outage(OutageKind::Reset, 80, 90);
+    let verdict = judged_of(&[silent(5, 15), silent(20, 50), reset]);
+    let seen = &verdict.evidence[0];
+    for part in ["3.00 s: from 2.00 s to 5.00 s", "30,000", "4.00 s in all"] {
+        assert!(seen.contains(part), "{seen}");
+    }
+}
+
+#[test]
+fn an_outage_is_the_fault_of_whoever_was_in_the_way() {
+    for (kind, limit) in [
+        (OutageKind::OwnFreeze, Limit::Generator),
+        (OutageKind::NoResources, Limit::Generator),
+        (OutageKind::Unsendable, Limit::Network),
+        (OutageKind::Refusal, Limit::Server),
+        (OutageKind::Handshakes, Limit::Server),
+        (OutageKind::Errors, Limit::Server),
+        (OutageKind::Reset, Limit::Server),
+        (OutageKind::Silence, Limit::Server),
+    ] {
+        let verdict = judged_of(&[outage(kind, 20, 50)]);
+        assert_eq!(verdict.limit, limit, "{kind:?}");
+    }
+}
+
+#[test]
+fn an_outage_that_is_short_and_met_hardly_a_query_decides_nothing() {
+    let mut short = outage(OutageKind::Silence, 20, 21);
+    short.end_ns = short.begin_ns + TENTH / 2;
+    (short.due, short.lost) = (5, 5);
+    assert_eq!(judged_of(&[short]).limit, Limit::Rate);
+    short.lost = 5_000;
+    assert_eq!(judged_of(&[short]).limit, Limit::Server);
+}

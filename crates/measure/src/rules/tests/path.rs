@@ -1,0 +1,27 @@
+//! A path that is known to lose: segments of our own connections, or the model of a network.
+
+use crate::facts::TcpFacts;
+use crate::rules::situations::*;
+
+#[test]
+fn segments_that_our_own_connections_lost_are_the_networks_limit() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Tcp.into();
+    // Those of the host are of everybody who uses it.
+    let host = [("Tcp.RetransSegs", 2_000), ("Tcp.OutSegs", 100_000)];
+    let host = host.map(|(name, count)| (name.to_owned(), count));
+    record.network.kernel.extend(host);
+    assert_eq!(judge(&record).limit, Limit::Server);
+    let mut tcp = TcpFacts {
+        segments_sent: 100_000,
+        segments_repeated: 2_000,
+        ..TcpFacts::default()
+    };
+    record.network.tcp = Some(tcp.clone());
+    let evidence = "2.00 % of the TCP segments of this run's connections (2,000) were lost";
+    judged(&record, Limit::Network, evidence, "drops on the path");
+    // What the target had already was not lost.
+    tcp.segments_repeated_in_vain = 1_500;
+    record.network.tcp = Some(tcp);
+    assert_eq!(judge(&record).limit, Limit::Server);
+}

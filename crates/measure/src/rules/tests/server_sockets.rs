@@ -1,0 +1,35 @@
+//! What the sockets of an observed server had no room for.
+
+use crate::observation::SeriesKind;
+use crate::rules::observed_situations::*;
+use crate::rules::situations::*;
+
+#[test]
+fn full_sockets_of_the_server_are_counted_there() {
+    let drops = [
+        ("udp.drops", SeriesKind::Counter, 12.0),
+        ("listen.overflows", SeriesKind::Counter, 3.0),
+        ("udp.room{port=\"53\"}", SeriesKind::Gauge, 212_992.0),
+        ("tcp.room{port=\"53\"}", SeriesKind::Gauge, 10.0),
+        ("tcp.room{port=\"8053\"}", SeriesKind::Gauge, 5.0),
+    ];
+    let record = observing(saturated(), &[program(0.5, 0.3, &drops)]);
+    tells(
+        &record,
+        &[
+            "had no room for 120 datagrams; the smallest takes 212,992 bytes",
+            "was full for 30 connections; its own has room for 10",
+        ],
+    );
+    let diagnosis = told(&record, "receive buffers of the server");
+    let cures: Vec<&str> = diagnosis.cures.iter().map(|it| it.how.as_str()).collect();
+    assert!(cures.contains(&"so-rcvbuf: 16m"), "{cures:?}");
+    // Of a BIND that is observed, BIND's alone.
+    let mut named = program(0.5, 0.3, &drops);
+    named.facts.product = Some("BIND".into());
+    let record = observing(saturated(), &[named]);
+    let diagnosis = told(&record, "receive buffers of the server");
+    let cures: Vec<&str> = diagnosis.cures.iter().map(|it| it.how.as_str()).collect();
+    assert!(cures.contains(&"udp-receive-buffer 16777216;"), "{cures:?}");
+    assert!(!cures.contains(&"so-rcvbuf: 16m"), "{cures:?}");
+}

@@ -1,0 +1,15 @@
+//! Queries that waited because connections may carry only so many at once.
+
+use crate::rules::situations::*;
+
+#[test]
+fn queries_that_waited_for_a_stream_are_told_beside_the_verdict() {
+    let record = limited_by_streams(&[(9_900_000, 1), (10 * MS, 999)]);
+    let verdict = judge(&record);
+    let waited = "50.00 % of the queries waited until their connection had carried others: 10 \
+                  connections with 10 queries at once carry 100";
+    assert!(
+        verdict.evidence.iter().any(|line| line == waited),
+        "{verdict:#?}"
+    );
+}

@@ -1,0 +1,58 @@
+//! What is said of runs from which nothing can be concluded.
+
+use super::finding::Conclusion;
+use super::phrases::why_nothing_was_answered;
+use crate::notation::{count, counted, latency, percent};
+use crate::symptoms::significance::POSSIBLE;
+use crate::symptoms::{Figures, Symptoms};
+
+/// With none lost of so many, less than 1 % is lost, all but once in twenty times.
+const QUERIES_WANTED: u64 = 300;
+
+pub(super) fn nothing_answered(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let scenario = &symptoms.figures.record.scenario;
+    let advice = format!(
+        "check that a DNS server answers at {} over {}",
+        scenario.target, scenario.transport
+    );
+    let evidence = why_nothing_was_answered(&symptoms.figures);
+    Some(Conclusion::new(evidence, advice))
+}
+
+pub(super) fn short_window(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let evidence = format!(
+        "only {} were measured: less than 1 s says little about a limit",
+        latency(symptoms.figures.record.measured_ns as f64)
+    );
+    Some(Conclusion::new(evidence, "run for longer: --duration 10s"))
+}
+
+pub(super) fn too_few(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let counts = symptoms.figures.counts;
+    // The greatest share of losses of which as few as these are seen once in twenty times.
+    let possible = match counts.lost() {
+        0 => 1.0 - POSSIBLE.powf(1.0 / counts.offered.max(1) as f64),
+        lost => (3.0 + lost as f64 + 2.0 * (lost as f64).sqrt()) / counts.offered.max(1) as f64,
+    };
+    let evidence = format!(
+        "too few to tell: of {}, {} got no response, so that up to {} may be lost",
+        counted(counts.offered, "query"),
+        count(counts.lost()),
+        percent(possible.min(1.0))
+    );
+    let advice = format!(
+        "ask at least {} queries: --duration {}s",
+        count(QUERIES_WANTED),
+        seconds_for(QUERIES_WANTED, &symptoms.figures)
+    );
+    Some(Conclusion::new(evidence, advice))
+}
+
+/// How long it takes to send so many at the rate of the run.
+fn seconds_for(queries: u64, figures: &Figures<'_>) -> u64 {
+    let rate_qps = figures.record.offered_qps();
+    match rate_qps > 0.0 {
+        true => (queries as f64 / rate_qps).ceil().max(1.0) as u64,
+        false => 10,
+    }
+}

@@ -1,0 +1,269 @@
+//! Symptoms: what a run shows, each with its numbers, computed once from its record.
+//!
+//! A symptom names no cause: rules ([`crate::rules`]) conclude from symptoms, and from nothing
+//! else. Each counter that means loss or waiting belongs to a symptom ([`crate::rules`] has the
+//! test of it). Whether events are enough to be more than chance is decided in [`significance`].
+//!
+//! A new symptom is a type and a function in one of the modules, and its line below.
+
+use crate::record::RunRecord;
+
+pub(crate) mod answers;
+pub(crate) mod connections;
+mod figures;
+pub(crate) mod generator;
+pub(crate) mod host;
+pub(crate) mod load;
+pub(crate) mod losses;
+pub(crate) mod path;
+pub(crate) mod server;
+pub(crate) mod set_up;
+pub(crate) mod significance;
+pub(crate) mod worth;
+
+pub(crate) use figures::Figures;
+
+use answers::*;
+use connections::*;
+use generator::*;
+use host::*;
+use load::*;
+use losses::*;
+use path::*;
+use server::*;
+use set_up::*;
+use worth::*;
+
+/// Declares each symptom once: its field, its type, the function that computes it and, where a
+/// run may show it without it being much, what makes it much.
+macro_rules! symptoms {
+    ($($(#[doc = $doc:literal])+
+       $field:ident: $Type:ident = $find:path $(, much if $much:path)?;)+) => {
+        /// What a run shows; none where it does not.
+        pub(crate) struct Symptoms<'a> {
+            pub(crate) figures: Figures<'a>,
+            $($(#[doc = $doc])+ pub(crate) $field: Option<$Type>,)+
+        }
+
+        /// A symptom by name, for the table of rules.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Symptom {
+            $($(#[doc = $doc])+ $Type,)+
+        }
+
+        impl<'a> Symptoms<'a> {
+            /// Computes all symptoms of the run that `record` describes.
+            pub(crate) fn of(record: &'a RunRecord) -> Self {
+                Symptoms::of_figures(Figures::of(record))
+            }
+
+            pub(crate) fn of_figures(figures: Figures<'a>) -> Self {
+                Symptoms { $($field: $find(&figures),)+ figures }
+            }
+
+            /// True if the run shows it at all.
+            pub(crate) fn show(&self, symptom: Symptom) -> bool {
+                match symptom {
+                    $(Symptom::$Type => self.$field.is_some(),)+
+                }
+            }
+
+            /// True if it is much: enough to say what limited the run.
+            pub(crate) fn are_much(&self, symptom: Symptom) -> bool {
+                match symptom {
+                    $(Symptom::$Type => {
+                        self.$field.as_ref().is_some_and(|_symptom| true $(&& $much(_symptom))?)
+                    })+
+                }
+            }
+        }
+
+        impl Symptom {
+            /// All of them, in the order in which they are declared.
+            pub(crate) const ALL: &'static [Symptom] = &[$(Symptom::$Type,)+];
+
+            /// Its name.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Symptom::$Type => stringify!($Type),)+
+                }
+            }
+
+            /// What it is, and from where on it is much.
+            pub(crate) fn meaning(self) -> &'static str {
+                match self {
+                    $(Symptom::$Type => concat!($($doc),+).trim_ascii(),)+
+                }
+            }
+        }
+    };
+}
+
+symptoms! {
+    /// The run opens connections and sends no query.
+    connections_only: ConnectionsOnly = set_up::connections_only;
+    /// Such a run opened no connection.
+    nothing_opened: NothingOpened = set_up::nothing_opened;
+    /// In such a run, more than 0.1 % of the connection attempts failed.
+    attempts_failed: AttemptsFailed = set_up::attempts_failed;
+    /// In such a run, 90 % of the clients were setting up a connection or waited to reconnect.
+    clients_in_use: ClientsInUse = set_up::clients_in_use;
+    /// The time to set up a connection has a median of at least twice the shortest, while the
+    /// clients did little else.
+    set_up_queued: SetUpQueued = set_up::set_up_queued;
+
+    /// No query got a response.
+    nothing_answered: NothingAnswered = worth::nothing_answered;
+    /// Less than 1 s was measured.
+    short_window: ShortWindow = worth::short_window;
+    /// Fewer than 11 queries were offered.
+    few_queries: FewQueries = worth::few_queries;
+    /// RCODEs outside of --goodput, each of at least 1 % of the responses. Much: together half.
+    useless_responses: UselessResponses = answers::useless_responses,
+        much if UselessResponses::are_most;
+    /// At least 1 % of the responses over UDP were truncated.
+    truncated: Truncated = answers::truncated;
+    /// Queries that HTTP or their stream ended without a DNS message. Much: over 1 %.
+    exchanges_failed: ExchangesFailed = answers::exchanges_failed,
+        much if ExchangesFailed::are_many;
+
+    /// Connections that the generator closed because the target broke a rule of the protocol.
+    /// Much: more than one a client, or 0.1 % of the queries lost with them and half of all lost.
+    rules_broken: RulesBroken = connections::rules_broken, much if RulesBroken::are_cause;
+    /// A span without usable responses that began at the target. Much: 1 % of the time, or 0.1 %
+    /// of the queries.
+    outages_of_target: OutagesOfTarget = losses::outages_of_target,
+        much if OutagesOfTarget::are_much;
+    /// The same for lack of a route or an interface.
+    outages_of_network: OutagesOfNetwork = losses::outages_of_network,
+        much if OutagesOfNetwork::are_much;
+    /// The same while the generator was not scheduled, or out of files, memory or ports.
+    outages_of_generator: OutagesOfGenerator = losses::outages_of_generator,
+        much if OutagesOfGenerator::are_much;
+    /// Clients that got no response at all while others did, by more than chance.
+    unserved_clients: UnservedClients = connections::unserved_clients;
+    /// Such clients, where the generator had time and the target turned them away or let as many
+    /// queries and handshakes time out.
+    unserved_by_target: UnservedByTarget = connections::unserved_by_target;
+    /// Handshakes that one side refused. Much: half of the losses, and 0.1 % of the queries, had
+    /// no connection.
+    handshakes_refused: HandshakesRefused = connections::handshakes_refused,
+        much if HandshakesRefused::are_cause;
+    /// Queries not sent because their client had used up its message IDs. Much: over 0.1 %.
+    no_message_id: NoMessageId = generator::no_message_id, much if NoMessageId::are_many;
+
+    /// An observed target used 98 % of its CPUs (95 % where a quota stopped it nearly always).
+    server_cpu_used_up: ServerCpuUsedUp = server::cpu_used_up;
+    /// Connection attempts that failed for lack of files, memory or ports on this host.
+    no_resources: NoResources = generator::no_resources;
+    /// A worker used its CPU (97 % in the closed loop, 90 % when late in the open loop), or
+    /// waited for it 10 % of the time (5 % when late).
+    out_of_cpu: OutOfCpu = generator::out_of_cpu;
+    /// A worker used 90 % of its CPU, without harm that shows.
+    busy_worker: BusyWorker = generator::busy_worker;
+    /// Queries over UDP left more than 1 ms late (p99) in the open loop, though no worker was
+    /// out of CPU.
+    late_sends: LateSends = generator::late_sends;
+    /// More than 0.1 % of the queries that left got no response, and neither drops on this host
+    /// nor waits for a CPU that the target shares explain it.
+    losses_beyond_generator: LossesBeyondGenerator = losses::beyond_generator;
+    /// Agents that sent later than 1 ms and four times the median of all agents.
+    late_agents: LateAgents = generator::late_agents;
+    /// The kernel's timestamps show half of the mean latency, or a quarter of its p99, in this
+    /// host.
+    waits_in_host: WaitsInHost = generator::waits_in_host;
+    /// The hypervisor took CPU time.
+    steal: Steal = host::steal;
+    /// The CPU quota of the generator's container was used up.
+    quota_used: QuotaUsed = host::quota_used;
+    /// The kernel refused over 0.1 % of the queries: no route.
+    no_route: NoRoute = generator::no_route;
+    /// The same: the target's port was closed.
+    port_closed: PortClosed = generator::port_closed;
+    /// The same: a firewall or full buffers of this host.
+    sends_refused: SendsRefused = generator::sends_refused;
+    /// Queries that were due and did not leave, by reason.
+    not_sent: NotSentQueries = generator::not_sent;
+
+    /// Receive buffers or queues of the generator dropped datagrams. Much: half of what got no
+    /// response.
+    own_receive_drops: OwnReceiveDrops = host::own_receive_drops,
+        much if OwnReceiveDrops::explain_losses;
+    /// The kernel of this host dropped datagrams on sending: half of what got no response.
+    own_send_drops: OwnSendDrops = host::own_send_drops;
+    /// The backlog of this host's CPUs dropped packets.
+    backlog_drops: BacklogDrops = host::backlog_drops;
+    /// Connection tracking of this host refused flows.
+    flows_refused: FlowsRefused = host::flows_refused;
+    /// Frames that left AF_XDP and were dropped by the interface or its peer.
+    frames_dropped_beyond: FramesDroppedBeyond = host::frames_dropped_beyond;
+    /// Over 1 % of the TCP segments of the run's connections were sent again.
+    retransmissions: Retransmissions = path::retransmissions;
+    /// The model of a server was the limit of a simulation.
+    model_limit: ModelLimit = path::model_limit;
+    /// The model of a server carried the load of a simulation.
+    model_carried: ModelCarried = path::model_carried;
+    /// The model of a network lost half of what got no response, or 1 % of the segments.
+    model_losses: ModelLosses = path::model_losses;
+
+    /// Connections waited for the target to accept them, or their SYN was sent again.
+    listen_queue_full: ListenQueueFull = connections::listen_queue_full;
+    /// The target ended connections early. Much: over 0.1 % of the queries lost with them.
+    connections_ended: ConnectionsEnded = connections::connections_ended,
+        much if ConnectionsEnded::cost_queries;
+    /// Queries waited because their connections may carry only a number at once.
+    streams_full: StreamsFull = connections::streams_full;
+    /// A share of the responses took 38 to 56 ms, and few slightly less or more.
+    delayed_acknowledgements: DelayedAcknowledgements = connections::delayed_acknowledgements;
+    /// At least half of the queries that timed out were answered later. Much: no other response.
+    late_responses: LateResponses = losses::late_responses, much if LateResponses::are_all;
+    /// Receive buffers of a target on this host dropped datagrams.
+    target_receive_drops: TargetReceiveDrops = losses::target_receive_drops;
+
+    /// Lost queries held at least 1 % of the slots of the closed loop. Much: 10 %.
+    slots_held: SlotsHeld = losses::slots_held, much if SlotsHeld::are_many;
+    /// Latency grew, queries queued at the target, or more were lost with more load: the target
+    /// did not keep up.
+    fell_behind: FellBehind = load::fell_behind;
+    /// All slots or clients were in use while nothing queued at the target.
+    few_slots: FewSlots = load::few_slots;
+    /// The rate asked for, of queries or of connections, was reached and answered on time.
+    rate_held: RateHeld = load::rate_held;
+    /// Over 0.1 % of the queries got no response. Much: in the open loop.
+    queries_lost: QueriesLost = losses::queries_lost, much if QueriesLost::are_of_open_loop;
+    /// Queries waited at the target, its receive buffers overflowed, more were lost at peaks, or
+    /// as many were answered at any moment.
+    sign_of_load: SignOfLoad = losses::sign_of_load;
+    /// The queries are too few to say whether 1 % is lost.
+    too_few_to_tell: TooFewToTell = load::too_few_to_tell;
+
+    /// An observed server was stopped by its quota, or used 90 % of its CPUs or of one thread's.
+    server_cpu_limits: ServerCpuLimits = server::cpu_limits;
+    /// Threads of an observed server waited for CPUs that others used.
+    server_cpu_taken: ServerCpuTaken = server::cpu_taken;
+    /// The CPU of an observed server did not keep it from answering more.
+    server_cpu_left: ServerCpuLeft = server::cpu_left;
+    /// All observed servers used less than half of their CPUs.
+    servers_idle: ServersIdle = server::servers_idle;
+    /// An observed server met its memory limit, was killed for it or waited for pages.
+    server_memory_short: ServerMemoryShort = server::memory_short;
+    /// An observed server was stopped by a signal.
+    server_stopped: ServerStopped = server::stopped;
+    /// The UDP sockets of an observed server dropped datagrams.
+    server_datagrams_dropped: ServerDatagramsDropped = server::datagrams_dropped;
+    /// The listen queue of an observed server overflowed.
+    server_listen_overflow: ServerListenOverflow = server::listen_overflow;
+    /// An observed server counted fewer TCP clients at once than asked, while clients got
+    /// nothing.
+    server_tcp_clients: ServerTcpClients = server::tcp_clients;
+    /// An observed server wrote at least 20 bytes to files for each query.
+    server_log: ServerLog = server::log;
+    /// An observed server sent at least 1 % of its queries on to others.
+    server_upstream: ServerUpstream = server::upstream, much if ServerUpstream::is_cause;
+    /// An observed server has a cache.
+    server_cache: ServerCache = server::cache;
+    /// What an observed server counted, beside what was sent to it.
+    server_counts: ServerCounts = server::counts, much if ServerCounts::differ;
+    /// Latency was twice as long while a source was scraped.
+    slow_scrapes: SlowScrapes = server::slow_scrapes;
+}

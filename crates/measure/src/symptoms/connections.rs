@@ -1,0 +1,290 @@
+//! Connections: which were refused, which ended early, which waited, and clients that got nothing.
+
+use std::ops::Range;
+
+use super::Figures;
+use super::host::received_but_dropped;
+use super::significance;
+use crate::counts::{ConnectionFailures, Connections};
+use crate::experience::ClientExperience;
+use crate::histogram::Histogram;
+use crate::interval::per;
+
+/// From this share of the queries on, what was lost with or for lack of a connection matters.
+const LOST_MAX: f64 = 0.001;
+/// Chance may leave this share of the clients without a response.
+const CHANCE_MAX: f64 = 0.05;
+/// A SYN that was dropped is sent again after that long (RFC 6298, section 2).
+const SYN_AGAIN_NS: u64 = 1_000_000_000;
+
+/// Connections that waited too long for the target to accept them.
+pub(crate) struct ListenQueueFull {
+    pub(crate) syns_dropped: u64,
+    pub(crate) timed_out: u64,
+    /// The longest and the shortest time to connect, where some took as long as a second SYN.
+    pub(crate) sent_again_ns: Option<(u64, u64)>,
+}
+
+pub(super) fn listen_queue_full(figures: &Figures<'_>) -> Option<ListenQueueFull> {
+    let record = figures.record;
+    let transport = record.scenario.transport;
+    if !transport.has_connections() || transport.is_quic() {
+        return None;
+    }
+    let overflows = match figures.target_is_local() {
+        true => record.network.kernel_counter("TcpExt.ListenOverflows"),
+        false => 0,
+    };
+    let modelled = record.simulation.as_ref().map(|it| it.network.syns_dropped);
+    let syns_dropped = modelled.unwrap_or(0).max(overflows);
+    let timed_out = record.connections().failed.timed_out;
+    let times = record.connection_times().tcp_connect;
+    let (shortest, longest) = (times.min_ns().unwrap_or(0), times.max_ns().unwrap_or(0));
+    let is_again = longest >= SYN_AGAIN_NS && shortest < SYN_AGAIN_NS / 4;
+    (syns_dropped > 0 || timed_out > 0 || is_again).then(|| ListenQueueFull {
+        syns_dropped,
+        timed_out,
+        sent_again_ns: is_again.then_some((longest, shortest)),
+    })
+}
+
+/// Clients that wanted a response, and those of them that got none.
+pub(crate) struct UnservedClients {
+    pub(crate) all: u64,
+    pub(crate) without: u64,
+}
+
+pub(crate) struct UnservedByTarget;
+
+/// The clients that got nothing, if that is no chance: their queries had no response, or they
+/// never had a connection.
+pub(super) fn unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {
+    let experience = figures.record.experience()?;
+    let (asked, served) = (experience.asked(), experience.answered());
+    let without_response = asked.saturating_sub(served);
+    let unconnected = unconnected(figures, &experience);
+    if served == 0 || without_response.max(unconnected) == 0 {
+        return None;
+    }
+    // Those without a connection may be among those without a response.
+    if unconnected >= without_response {
+        return Some(UnservedClients {
+            all: served + unconnected,
+            without: unconnected,
+        });
+    }
+    let expected = expected_by_chance(figures, &experience, without_response);
+    let is_chance = expected > CHANCE_MAX * without_response as f64;
+    (!is_chance).then_some(UnservedClients {
+        all: asked,
+        without: without_response,
+    })
+}
+
+/// Such clients, where a generator that is short of time is not the reason: the target turned
+/// them away; or as many queries and handshakes as there are such clients timed out, and not even
+/// late responses came.
+pub(super) fn unserved_by_target(figures: &Figures<'_>) -> Option<UnservedByTarget> {
+    let UnservedClients { without, .. } = unserved_clients(figures)?;
+    let (counts, warmup) = (figures.counts, &figures.record.warmup.counts);
+    let connections = figures.record.connections();
+    let failed = &connections.failed;
+    let of_host = failed.no_local_port + failed.no_resources;
+    let is_by_target = match of_host >= without || figures.has_no_time_left() {
+        true => turned_away(&connections) >= without,
+        false => {
+            let read_late = counts.late + warmup.late + received_but_dropped(figures);
+            let queries = figures.unanswered() + counts.not_sent.timed_out_waiting;
+            let handshakes = failed.timed_out + connections.abandoned;
+            queries + handshakes >= without && 2 * read_late < queries + handshakes
+        }
+    };
+    is_by_target.then_some(UnservedByTarget)
+}
+
+/// Clients that tried to connect, and never had a usable connection.
+fn unconnected(figures: &Figures<'_>, experience: &ClientExperience) -> u64 {
+    if !figures.record.scenario.transport.has_connections() {
+        return 0;
+    }
+    let mut buckets = experience.connections.buckets();
+    let none = buckets.find(|(_, highest, _)| *highest == 0);
+    let connections = figures.record.connections();
+    let usable = figures.record.scenario.usable(&connections);
+    let failed = connections.attempted.saturating_sub(usable);
+    let none = none.map_or(0, |(_, _, clients)| clients).min(failed);
+    // Old records have no connections by client: a client with a response had one.
+    none.min(experience.clients().saturating_sub(experience.answered()))
+}
+
+/// Clients that would have got nothing if each query had been lost as often as one of a client
+/// that got something.
+fn expected_by_chance(figures: &Figures<'_>, experience: &ClientExperience, without: u64) -> f64 {
+    let counts = figures.counts;
+    // Those without response are the first of the worst.
+    let unserved = experience.worst.iter().filter(|it| it.responses == 0);
+    let queries: Vec<u64> = unserved.map(|it| it.queries).collect();
+    let least = queries.iter().copied().min().unwrap_or(0);
+    let mean = per(queries.iter().sum::<u64>() as f64, queries.len() as f64);
+    let of_others = counts.offered as f64 - mean * without as f64;
+    let lost = (1.0 - per(counts.responses as f64, of_others)).clamp(0.0, 1.0);
+    let least = i32::try_from(least).unwrap_or(i32::MAX);
+    experience.asked() as f64 * lost.powi(least)
+}
+
+/// Connections that the target refused, reset or closed on its own.
+pub(crate) fn turned_away(connections: &Connections) -> u64 {
+    let failed = &connections.failed;
+    let before = failed.refused + failed.reset + failed.closed;
+    let after = connections.closed_by_target + connections.reset_by_target;
+    before + after + connections.ended_by_goaway.total()
+}
+
+/// Handshakes of TLS or QUIC that one side refused.
+pub(crate) struct HandshakesRefused {
+    pub(crate) refused: ConnectionFailures,
+    are_cause: bool,
+}
+
+impl HandshakesRefused {
+    pub(crate) fn are_cause(&self) -> bool {
+        self.are_cause
+    }
+}
+
+pub(super) fn handshakes_refused(figures: &Figures<'_>) -> Option<HandshakesRefused> {
+    let refused = refused(&figures.record.connections().failed);
+    let counts = figures.counts;
+    // Without a connection queries wait until they time out.
+    let lost = counts.not_sent.timed_out_waiting + counts.not_sent.run_ended;
+    let is_most = 2 * lost >= counts.lost();
+    (refused.total() > 0).then(|| HandshakesRefused {
+        refused,
+        are_cause: is_most && significance::is_above(lost, counts.offered, LOST_MAX),
+    })
+}
+
+/// The failures that one side decided on in the handshake.
+fn refused(failed: &ConnectionFailures) -> ConnectionFailures {
+    ConnectionFailures {
+        tls_alert: failed.tls_alert.clone(),
+        tls_certificate: failed.tls_certificate,
+        tls_pin: failed.tls_pin,
+        tls_alpn: failed.tls_alpn,
+        tls_protocol: failed.tls_protocol,
+        quic_version: failed.quic_version,
+        quic_transport: failed.quic_transport.clone(),
+        ..ConnectionFailures::default()
+    }
+}
+
+/// Connections that the generator closed because the target broke a rule.
+pub(crate) struct RulesBroken {
+    are_cause: bool,
+}
+
+impl RulesBroken {
+    pub(crate) fn are_cause(&self) -> bool {
+        self.are_cause
+    }
+}
+
+pub(super) fn rules_broken(figures: &Figures<'_>) -> Option<RulesBroken> {
+    let counts = figures.counts;
+    let closed = figures.record.connections().closed_for_violation.total();
+    let is_habit = closed > figures.record.scenario.clients;
+    let lost = counts.connection_losses;
+    let is_much = is_habit || significance::is_above(lost, counts.sent, LOST_MAX);
+    // Clients without a connection send nothing, which is no outage of the target's.
+    let explains = 2 * lost >= counts.lost().saturating_sub(counts.not_sent.total());
+    (closed > 0).then_some(RulesBroken {
+        are_cause: is_much && explains,
+    })
+}
+
+/// Connections that the target ended before they should.
+pub(crate) struct ConnectionsEnded {
+    pub(crate) number: u64,
+    /// More than one a client: one each at the end is normal.
+    pub(crate) is_habit: bool,
+    cost_queries: bool,
+}
+
+impl ConnectionsEnded {
+    pub(crate) fn cost_queries(&self) -> bool {
+        self.cost_queries
+    }
+}
+
+pub(super) fn connections_ended(figures: &Figures<'_>) -> Option<ConnectionsEnded> {
+    let (record, counts) = (figures.record, figures.counts);
+    let number = record.connections().ended_by_target();
+    let lost = counts.connection_losses;
+    let is_habit = number > record.scenario.clients;
+    (number > 0 && (is_habit || lost > 0)).then(|| ConnectionsEnded {
+        number,
+        is_habit,
+        cost_queries: significance::is_above(lost, counts.sent, LOST_MAX),
+    })
+}
+
+/// Connections that may carry only a number of queries at once.
+pub(crate) struct StreamsFull {
+    pub(crate) all: u64,
+    pub(crate) each: u64,
+}
+
+pub(super) fn streams_full(figures: &Figures<'_>) -> Option<StreamsFull> {
+    let waited = figures.counts.waited_for_stream;
+    let (all, each) = figures.carried_max().filter(|_| waited > 0)?;
+    Some(StreamsFull { all, each })
+}
+
+const MS: u64 = 1_000_000;
+/// Linux delays an acknowledgement by 40 ms or more (TCP_DELACK_MIN), in steps of its clock, of up
+/// to 10 ms.
+pub(crate) const DELAYED: Range<u64> = 38 * MS..56 * MS;
+/// Ranges as wide to both sides of that.
+const FASTER: Range<u64> = 20 * MS..38 * MS;
+const SLOWER: Range<u64> = 56 * MS..74 * MS;
+/// This many times as many responses as to either side are a peak.
+const PEAK: u64 = 4;
+/// From this share of the responses on, it is reported.
+const SHARE_MIN: f64 = 0.005;
+/// With fewer queries on a connection, there is nothing to hold back.
+const QUERIES_EACH_MIN: f64 = 2.0;
+
+/// Responses that wait for an acknowledgement: an end that holds small segments back while earlier
+/// ones are not acknowledged (Nagle's algorithm, RFC 9293, section 3.7.4) meets one that delays its
+/// acknowledgements (section 3.8.6.3). Neither is busy, and some responses take 40 ms.
+pub(crate) struct DelayedAcknowledgements {
+    pub(crate) delayed: u64,
+    pub(crate) p50_ns: u64,
+    pub(crate) queries_each: f64,
+}
+
+pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedAcknowledgements> {
+    let (record, transport) = (figures.record, figures.record.scenario.transport);
+    if !transport.has_connections() || transport.is_quic() {
+        return None;
+    }
+    let connections = record.scenario.usable(&record.connections());
+    let sent = (record.warmup.counts.sent + figures.counts.sent) as f64;
+    let queries_each = per(sent, connections as f64);
+    let service = &record.total.distributions.service;
+    let delayed = number_in(service, &DELAYED);
+    let beside = number_in(service, &FASTER).max(number_in(service, &SLOWER));
+    let p50_ns = figures.service_p50_ns?;
+    let is_peak = delayed >= PEAK * beside && p50_ns < FASTER.start;
+    let is_much = significance::is_above(delayed, service.count(), SHARE_MIN);
+    (queries_each >= QUERIES_EACH_MIN && is_peak && is_much).then_some(DelayedAcknowledgements {
+        delayed,
+        p50_ns,
+        queries_each,
+    })
+}
+
+fn number_in(times: &Histogram, range: &Range<u64>) -> u64 {
+    let within = times.buckets().filter(|(low, ..)| range.contains(low));
+    within.map(|(_, _, number)| number).sum()
+}

@@ -1,0 +1,189 @@
+//! The figures that symptoms are computed from, taken from the record once.
+
+use crate::counts::Counts;
+use crate::histogram::Histogram;
+use crate::interval::per;
+use crate::observation::{ProgramUse, QueryUse};
+use crate::record::RunRecord;
+use crate::scenario::Arrival;
+use crate::timeline::Outages;
+
+/// Queries that leave later than this (p99) are not on time.
+pub(crate) const LATENESS_MAX_NS: u64 = 1_000_000;
+/// Above this share of its CPU a worker that is late is late for lack of it.
+pub(crate) const BUSY_SHARE_WHEN_LATE: f64 = 0.9;
+
+pub(crate) struct Figures<'a> {
+    pub(crate) record: &'a RunRecord,
+    pub(crate) counts: &'a Counts,
+    pub(crate) window_s: f64,
+    pub(crate) achieved_qps: f64,
+    /// Slots of the closed loop.
+    pub(crate) outstanding: Option<u64>,
+    /// Mean number in flight within the window, lost queries included.
+    pub(crate) in_flight: f64,
+    pub(crate) mean_latency_ns: Option<f64>,
+    pub(crate) latency_p50_ns: Option<u64>,
+    pub(crate) service_p50_ns: Option<u64>,
+    /// The shortest way to the target and back that was seen at all.
+    pub(crate) path_ns: Option<u64>,
+    pub(crate) lateness_p99_ns: u64,
+    /// Spans in which nothing came back; none are known without a timeline.
+    pub(crate) outages: Outages,
+    /// Observed programs that serve the target, the target's own first.
+    pub(crate) programs: Vec<ProgramUse<'a>>,
+    /// Observed servers that count queries, the target first.
+    pub(crate) servers: Vec<QueryUse<'a>>,
+}
+
+impl<'a> Figures<'a> {
+    pub(crate) fn of(record: &'a RunRecord) -> Self {
+        let total = &record.total.distributions;
+        let warmup = &record.warmup.distributions;
+        // A saturated server queues from the first measured query on, so the shortest latency of
+        // the measured phase alone may already contain the queue.
+        let shortest = [
+            &total.service,
+            &warmup.service,
+            &total.connections.tcp_connect,
+            &warmup.connections.tcp_connect,
+        ];
+        Figures {
+            record,
+            counts: &record.total.counts,
+            window_s: record.measured_seconds(),
+            achieved_qps: record.achieved_qps(),
+            outstanding: record.outstanding(),
+            in_flight: record.mean_in_flight(),
+            mean_latency_ns: total.latency.mean_ns(),
+            latency_p50_ns: total.latency.percentile(0.5),
+            service_p50_ns: total.service.percentile(0.5),
+            path_ns: shortest.into_iter().filter_map(Histogram::min_ns).min(),
+            lateness_p99_ns: total.send_lateness.percentile(0.99).unwrap_or(0),
+            outages: outages_of(record),
+            programs: record.programs(),
+            servers: record.servers(),
+        }
+    }
+
+    /// Mean number in flight of the queries that were answered, by Little's law.
+    pub(crate) fn answered_in_flight(&self) -> f64 {
+        self.mean_latency_ns.unwrap_or(0.0) / 1e9 * self.achieved_qps
+    }
+
+    /// Slots that queries without response held on average until they timed out; never more
+    /// than the answered ones left, for the timeout may reach beyond the window.
+    pub(crate) fn held_by_lost(&self) -> f64 {
+        let held_s = self.counts.timeouts as f64 * self.record.scenario.timeout_ns as f64 / 1e9;
+        let left = (self.in_flight - self.answered_in_flight()).max(0.0);
+        per(held_s, self.window_s).min(left)
+    }
+
+    /// Queries that all connections together may carry at once, where the target's limit of
+    /// streams (if queries waited for it) or the scenario sets one, with that of one connection.
+    pub(crate) fn carried_max(&self) -> Option<(u64, u64)> {
+        let by_target = match self.counts.waited_for_stream {
+            0 => None,
+            _ => self.record.streams_max(),
+        };
+        let by_scenario = self
+            .record
+            .scenario
+            .connections
+            .in_flight_max
+            .map(u64::from);
+        let each = by_target.into_iter().chain(by_scenario).min()?;
+        Some((each.saturating_mul(self.record.scenario.clients), each))
+    }
+
+    /// Queries sent that got no response and no other end that the target chose.
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.counts.timeouts + self.counts.connection_losses
+    }
+
+    /// Share of the queries sent that got no response, 0 to 1.
+    pub(crate) fn unanswered_share(&self) -> f64 {
+        per(self.unanswered() as f64, self.counts.sent as f64)
+    }
+
+    /// Position and busy share of the busiest worker.
+    pub(crate) fn busiest_worker(&self) -> Option<(usize, f64)> {
+        let shares = self.record.workers.iter().map(|worker| worker.busy_share());
+        shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// True if a worker had no time to spare: it used its CPU or waited for it.
+    pub(crate) fn has_no_time_left(&self) -> bool {
+        let workers = self.record.workers.iter();
+        let mut shares = workers.map(|it| it.busy_share() + it.cpu_wait_share());
+        shares.any(|share| share >= BUSY_SHARE_WHEN_LATE)
+    }
+
+    /// The rate asked for: that of the open loop, or the cap of the closed loop.
+    pub(crate) fn rate_asked(&self) -> Option<f64> {
+        match self.record.scenario.arrival {
+            Arrival::Closed { rate_qps_max, .. } => rate_qps_max,
+            Arrival::Open { rate_qps, .. } => Some(rate_qps),
+            Arrival::Clients { rate_qps } => rate_qps,
+        }
+    }
+
+    /// The target runs on the CPUs of the generating host.
+    pub(crate) fn target_shares_cpus(&self) -> bool {
+        // Found by its address as a process of this host, in whatever network namespace.
+        let as_process = format!("process={}", self.record.scenario.target);
+        let mut observations = self.record.observations.iter();
+        self.target_is_local() || observations.any(|it| it.source == as_process)
+    }
+
+    /// The target runs on the generating host, in its network namespace: the kernel's counters are
+    /// those of both.
+    pub(crate) fn target_is_local(&self) -> bool {
+        let target = &self.record.scenario.target;
+        let address = target.parse::<std::net::SocketAddr>();
+        self.record.self_test || address.is_ok_and(|address| address.ip().is_loopback())
+    }
+
+    /// A counter of the host's, over both versions of IP.
+    pub(crate) fn of_udp(&self, name: &str) -> u64 {
+        let counter = |group| {
+            let network = &self.record.network;
+            network.kernel_counter(&format!("{group}.{name}"))
+        };
+        counter("Udp") + counter("Udp6")
+    }
+
+    /// Counters of a host count what others do there too. Each datagram of this run that is dropped
+    /// is a query that is lost, or sent again.
+    pub(crate) fn can_be_of_run(&self, drops: u64) -> bool {
+        let warmup = &self.record.warmup.counts;
+        let lost = self.counts.lost() + warmup.lost();
+        let missing = lost + self.counts.stub.retransmitted + warmup.stub.retransmitted;
+        drops <= missing + missing / 10
+    }
+
+    /// Latency (from the scheduled instant) in the first and the last third of the window; none
+    /// with fewer than three intervals.
+    pub(crate) fn first_and_last_latency(&self) -> Option<(Histogram, Histogram)> {
+        let latencies: Vec<&Histogram> = self
+            .record
+            .intervals_in_window()
+            .map(|interval| &interval.distributions.latency)
+            .collect();
+        let third = latencies.len() / 3;
+        let sum = |part: &[&Histogram]| {
+            let mut sum = Histogram::new();
+            part.iter().for_each(|latency| sum.merge(latency));
+            sum
+        };
+        let last = latencies.len() - third;
+        (third > 0).then(|| (sum(&latencies[..third]), sum(&latencies[last..])))
+    }
+}
+
+fn outages_of(record: &RunRecord) -> Outages {
+    match record.asks_nothing() {
+        true => Outages::default(),
+        false => record.outages().unwrap_or_default(),
+    }
+}

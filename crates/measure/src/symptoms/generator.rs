@@ -1,0 +1,361 @@
+//! The generator: its workers' CPU, queries that left late or not at all, and its agents.
+
+use super::Figures;
+use super::figures::{BUSY_SHARE_WHEN_LATE, LATENESS_MAX_NS};
+use super::significance;
+use crate::counts::{NotSent, SendFailures};
+use crate::facts::WorkerFacts;
+use crate::interval::{Distributions, PathTimes, per};
+use crate::scenario::Arrival;
+
+/// Above this share of a CPU a closed-loop worker has no headroom.
+const BUSY_SHARE_MAX: f64 = 0.97;
+/// From this share of its CPU on, a worker may soon be the limit.
+const BUSY_WARNING: f64 = 0.9;
+/// Share of the time that a closed loop's worker may wait for its CPU before it shapes the result.
+pub(super) const CPU_WAIT_SHARE_MAX: f64 = 0.10;
+/// Share of the time from which on waiting for its CPU accounts for queries that left late.
+const CPU_WAIT_SHARE_LATE: f64 = 0.05;
+/// With fewer queries, the p99 is the lateness of one of them.
+const LATENESS_QUERIES_MIN: u64 = 200;
+/// Share of the offered queries that may be missing before it matters.
+const SHORTFALL_MAX: f64 = 0.001;
+/// An agent is later than the others from this many times their lateness on.
+const TIMES_LATER: u64 = 4;
+/// From this share of the latency on, timestamps say that it is more this host's than the target's.
+const WAITS_WARNING: f64 = 0.5;
+/// From this share of the latency's p99 on, it says a third more than the target's own p99: more
+/// than objectives leave to chance.
+const TAIL_WARNING: f64 = 0.25;
+/// Timestamps split the latency's p99 where at least this share of the responses is stamped: of
+/// fewer, those without stamps may be the slow ones.
+const STAMPED_MIN: f64 = 0.999;
+
+/// A worker without CPU time to spare.
+pub(crate) struct OutOfCpu {
+    pub(crate) worker: usize,
+    pub(crate) shortage: Shortage,
+    /// 99th percentile of the lateness where queries of an open loop left late.
+    pub(crate) late_ns: Option<u64>,
+}
+
+/// How a worker was short of CPU, with the share of the time.
+pub(crate) enum Shortage {
+    Used(f64),
+    Waited(f64),
+}
+
+pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<OutOfCpu> {
+    let closed = matches!(figures.record.scenario.arrival, Arrival::Closed { .. });
+    let late = figures.lateness_p99_ns > LATENESS_MAX_NS;
+    let limit = match (closed, late) {
+        (true, _) => BUSY_SHARE_MAX,
+        (false, true) => BUSY_SHARE_WHEN_LATE,
+        (false, false) => return None,
+    };
+    let late_ns = (late && !closed).then_some(figures.lateness_p99_ns);
+    let (worker, busy) = figures.busiest_worker()?;
+    if busy >= limit {
+        return Some(OutOfCpu {
+            worker,
+            shortage: Shortage::Used(busy),
+            late_ns,
+        });
+    }
+    let (worker, waited) = longest_wait(figures);
+    let busy = figures.record.workers.get(worker)?.busy_share();
+    let is_short = waited >= CPU_WAIT_SHARE_LATE && busy + waited >= limit;
+    // In a closed loop every wait holds up the next query, however idle the worker is otherwise;
+    // in an open loop those that it held up left late.
+    let is_hindered = waited >= CPU_WAIT_SHARE_MAX || late && waited >= CPU_WAIT_SHARE_LATE;
+    (is_short || is_hindered).then_some(OutOfCpu {
+        worker,
+        shortage: Shortage::Waited(waited),
+        late_ns,
+    })
+}
+
+/// Position of the worker that waited longest for its CPU, and the share of the time.
+pub(super) fn longest_wait(figures: &Figures<'_>) -> (usize, f64) {
+    let shares = figures.record.workers.iter().map(|it| it.cpu_wait_share());
+    let longest = shares.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+    longest.unwrap_or((0, 0.0))
+}
+
+/// A worker that has little CPU time left, without harm that shows.
+pub(crate) struct BusyWorker {
+    pub(crate) worker: usize,
+    pub(crate) busy: f64,
+}
+
+pub(super) fn busy_worker(figures: &Figures<'_>) -> Option<BusyWorker> {
+    let (worker, busy) = figures.busiest_worker().filter(|it| it.1 >= BUSY_WARNING)?;
+    out_of_cpu(figures)
+        .is_none()
+        .then_some(BusyWorker { worker, busy })
+}
+
+/// Queries that left late though no worker was out of CPU.
+pub(crate) struct LateSends {
+    pub(crate) busy: f64,
+    pub(crate) waited: f64,
+}
+
+/// UDP queries leave when they are due unless the host stalls the worker: over connections they
+/// may have to wait for one, which is not the generator's fault.
+pub(super) fn late_sends(figures: &Figures<'_>) -> Option<LateSends> {
+    let scenario = &figures.record.scenario;
+    let open = !matches!(scenario.arrival, Arrival::Closed { .. });
+    let sent = figures.record.total.distributions.send_lateness.count();
+    let is_late = figures.lateness_p99_ns > LATENESS_MAX_NS && sent >= LATENESS_QUERIES_MIN;
+    let is_known = out_of_cpu(figures).is_some();
+    (open && !scenario.transport.has_connections() && is_late && !is_known).then(|| LateSends {
+        busy: figures.busiest_worker().unwrap_or((0, 0.0)).1,
+        waited: longest_wait(figures).1,
+    })
+}
+
+/// Agents that sent late, beside others that did not.
+pub(crate) struct LateAgents {
+    /// The late ones by position, the latest first.
+    pub(crate) late: Vec<(usize, AgentLoad)>,
+    /// All agents.
+    pub(crate) all: usize,
+    /// The greatest lateness of the others.
+    pub(crate) others_ns: u64,
+}
+
+/// How late the queries of an agent left, and how busy it was, by its worst worker.
+#[derive(Clone, Default)]
+pub(crate) struct AgentLoad {
+    pub(crate) lateness_ns: u64,
+    pub(crate) busy: f64,
+    pub(crate) waited: f64,
+}
+
+impl AgentLoad {
+    fn add(&mut self, worker: &WorkerFacts) {
+        let lateness_ns = worker.send_lateness_p99_ns.unwrap_or_default();
+        self.lateness_ns = self.lateness_ns.max(lateness_ns);
+        self.busy = self.busy.max(worker.busy_share());
+        self.waited = self.waited.max(worker.cpu_wait_share());
+    }
+}
+
+pub(super) fn late_agents(figures: &Figures<'_>) -> Option<LateAgents> {
+    let record = figures.record;
+    let mut each = vec![AgentLoad::default(); record.agents.len()];
+    for worker in &record.workers {
+        each.get_mut(worker.agent? as usize)?.add(worker);
+    }
+    let mut sorted: Vec<u64> = each.iter().map(|it| it.lateness_ns).collect();
+    sorted.sort_unstable();
+    let usual_ns = *sorted.get((sorted.len().checked_sub(1)?) / 2)?;
+    let limit_ns = LATENESS_MAX_NS.max(TIMES_LATER * usual_ns);
+    let all = each.len();
+    let each = each.into_iter().enumerate();
+    let (mut late, others): (Vec<_>, Vec<_>) = each.partition(|(_, it)| it.lateness_ns > limit_ns);
+    late.sort_by_key(|(_, it)| std::cmp::Reverse(it.lateness_ns));
+    let others = others.iter().map(|(_, it)| it.lateness_ns);
+    (!late.is_empty() && all > 1).then(|| LateAgents {
+        late,
+        all,
+        others_ns: others.max().unwrap_or_default(),
+    })
+}
+
+/// Latency that passed within this host, by the timestamps of datagrams.
+pub(crate) struct WaitsInHost {
+    /// Shares of the mean latency until queries left and until responses were read, where they
+    /// are half of it.
+    pub(crate) of_mean: Option<(f64, f64)>,
+    /// The same of its 99th percentile, where they are a quarter of it.
+    pub(crate) of_tail: Option<TailWaits>,
+    /// Responses waited longer to be read than queries to leave.
+    pub(crate) is_late_reader: bool,
+}
+
+/// 99th percentiles of the latency and of its parts.
+pub(crate) struct TailWaits {
+    pub(crate) share: f64,
+    pub(crate) whole_ns: u64,
+    pub(crate) generator_ns: u64,
+    pub(crate) network_ns: u64,
+    pub(crate) reader_ns: u64,
+}
+
+pub(super) fn waits_in_host(figures: &Figures<'_>) -> Option<WaitsInHost> {
+    let distributions = &figures.record.total.distributions;
+    let path = &distributions.path;
+    let (of_mean, of_tail) = (waits_in_mean(path), waits_in_tail(distributions));
+    (of_mean.is_some() || of_tail.is_some()).then(|| WaitsInHost {
+        of_mean,
+        of_tail,
+        is_late_reader: path.reader.percentile(0.99) > path.generator.percentile(0.99),
+    })
+}
+
+fn waits_in_mean(path: &PathTimes) -> Option<(f64, f64)> {
+    let [generator, network, reader] =
+        [&path.generator, &path.network, &path.reader].map(|part| part.sum_ns() as f64);
+    let all = generator + network + reader;
+    let is_much = per(generator + reader, all) >= WAITS_WARNING;
+    is_much.then(|| (per(generator, all), per(reader, all)))
+}
+
+/// Percentiles of parts do not add up; but of no response does the part between take longer than
+/// all of it, so that what its p99 is below that of the latency is the doing of the others.
+fn waits_in_tail(distributions: &Distributions) -> Option<TailWaits> {
+    let (all, path) = (&distributions.latency, &distributions.path);
+    if (path.network.count() as f64) < STAMPED_MIN * all.count() as f64 {
+        return None;
+    }
+    let [whole, generator, network, reader] =
+        [all, &path.generator, &path.network, &path.reader].map(|part| part.percentile(0.99));
+    let (whole_ns, network_ns) = (whole?, network?);
+    let share = per(whole_ns.saturating_sub(network_ns) as f64, whole_ns as f64);
+    let is_much = share >= TAIL_WARNING;
+    is_much.then_some(TailWaits {
+        share,
+        whole_ns,
+        generator_ns: generator?,
+        network_ns,
+        reader_ns: reader?,
+    })
+}
+
+/// Connection attempts that failed for lack of something on this host.
+pub(crate) struct NoResources {
+    pub(crate) number: u64,
+    /// Local ports were missing; else files or memory.
+    pub(crate) are_ports: bool,
+}
+
+pub(super) fn no_resources(figures: &Figures<'_>) -> Option<NoResources> {
+    let failed = figures.record.connections().failed;
+    let (number, are_ports) = match (failed.no_resources, failed.no_local_port) {
+        (0, 0) => return None,
+        (0, ports) => (ports, true),
+        (files, _) => (files, false),
+    };
+    Some(NoResources { number, are_ports })
+}
+
+/// Queries that were not sent because their client had no message ID left.
+pub(crate) struct NoMessageId {
+    pub(crate) number: u64,
+    are_many: bool,
+}
+
+impl NoMessageId {
+    pub(crate) fn are_many(&self) -> bool {
+        self.are_many
+    }
+}
+
+pub(super) fn no_message_id(figures: &Figures<'_>) -> Option<NoMessageId> {
+    let number = figures.counts.not_sent.no_free_id;
+    (number > 0).then(|| NoMessageId {
+        number,
+        are_many: significance::is_above(number, figures.counts.offered, SHORTFALL_MAX),
+    })
+}
+
+pub(crate) struct NoRoute;
+pub(crate) struct PortClosed;
+
+/// Queries that this host refused to send.
+pub(crate) struct SendsRefused {
+    pub(crate) is_forbidden: bool,
+}
+
+/// The most frequent reason for which the kernel refused datagrams.
+#[derive(PartialEq)]
+enum Refusal {
+    NoRoute,
+    Forbidden,
+    PortClosed,
+    NoBuffer,
+}
+
+fn refusal(figures: &Figures<'_>) -> Option<Refusal> {
+    let counts = figures.counts;
+    let send_failed = counts.not_sent.send_failed;
+    // The kernel's own counter names its send buffer.
+    let is_counted = figures.record.network.kernel_counter("Udp.SndbufErrors") >= send_failed / 2;
+    if !significance::is_above(send_failed, counts.offered, SHORTFALL_MAX) || is_counted {
+        return None;
+    }
+    // Names every field, so that a new one cannot be forgotten here.
+    let SendFailures {
+        unreachable,
+        forbidden,
+        refused,
+        no_resources,
+        other,
+    } = counts.not_sent.send_failed_for;
+    let causes = [
+        (unreachable, Refusal::NoRoute),
+        (forbidden, Refusal::Forbidden),
+        (refused, Refusal::PortClosed),
+        (no_resources + other, Refusal::NoBuffer),
+    ];
+    let most = causes.into_iter().filter(|(number, _)| *number > 0);
+    let most = most.max_by_key(|(number, _)| *number);
+    Some(most.map_or(Refusal::NoBuffer, |(_, refusal)| refusal))
+}
+
+pub(super) fn no_route(figures: &Figures<'_>) -> Option<NoRoute> {
+    (refusal(figures)? == Refusal::NoRoute).then_some(NoRoute)
+}
+
+pub(super) fn port_closed(figures: &Figures<'_>) -> Option<PortClosed> {
+    (refusal(figures)? == Refusal::PortClosed).then_some(PortClosed)
+}
+
+pub(super) fn sends_refused(figures: &Figures<'_>) -> Option<SendsRefused> {
+    match refusal(figures)? {
+        Refusal::NoRoute | Refusal::PortClosed => None,
+        refusal => Some(SendsRefused {
+            is_forbidden: refusal == Refusal::Forbidden,
+        }),
+    }
+}
+
+/// Queries that were due and did not leave, by reason.
+pub(crate) struct NotSentQueries {
+    pub(crate) by_reason: Vec<(NotSentReason, u64)>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum NotSentReason {
+    WaitedForConnection,
+    RefusedByKernel,
+    RunEnded,
+}
+
+impl NotSentQueries {
+    /// True if so many of those offered are more than can be ignored.
+    pub(crate) fn are_many(number: u64, offered: u64) -> bool {
+        number as f64 > SHORTFALL_MAX * offered as f64
+    }
+}
+
+pub(super) fn not_sent(figures: &Figures<'_>) -> Option<NotSentQueries> {
+    // Names every field, so that a new one cannot be forgotten here.
+    let NotSent {
+        timed_out_waiting,
+        // A symptom of its own.
+        no_free_id: _,
+        send_failed,
+        send_failed_for: _,
+        run_ended,
+    } = figures.counts.not_sent;
+    let mut by_reason = vec![
+        (NotSentReason::WaitedForConnection, timed_out_waiting),
+        (NotSentReason::RefusedByKernel, send_failed),
+        (NotSentReason::RunEnded, run_ended),
+    ];
+    by_reason.retain(|(_, number)| *number > 0);
+    (!by_reason.is_empty()).then_some(NotSentQueries { by_reason })
+}

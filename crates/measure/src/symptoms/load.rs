@@ -1,0 +1,187 @@
+//! What the load itself shows: whether the target kept up with it.
+//!
+//! Closed loop: slots all in use while nothing queues, or while queries queue; with slots to
+//! spare, a rate cap that was reached, or connections that take long to set up. Where a connection
+//! may carry only a number of queries at once, those are all the slots there are.
+//!
+//! Open loop: growing latency, losses with a sign of load, or everything answered on time.
+
+use super::Figures;
+use super::figures::LATENESS_MAX_NS;
+use super::losses::{self, SignOfLoad};
+use super::set_up::{self, SlowestStep};
+use super::significance::{self, Share};
+use crate::scenario::Arrival;
+
+/// From this share of the slots on, all of them count as used.
+const FULL: f64 = 0.95;
+/// A rate counts as held from this share on.
+pub(super) const RATE_HELD: f64 = 0.99;
+
+/// How the target showed that it did not keep up.
+pub(crate) enum FellBehind {
+    /// Queries queued while all slots were in use.
+    Slots(SlotsInUse),
+    /// Connections queued while they were set up.
+    SetUp(SlowestStep),
+    /// Median latency in the first and the last third.
+    Latency { first_ns: u64, last_ns: u64 },
+    /// Queries were lost with a sign of load.
+    Losses(SignOfLoad),
+}
+
+/// Why no more queries were under way.
+pub(crate) enum FewSlots {
+    /// All slots were in use while nothing queued.
+    Slots(SlotsInUse),
+    /// Clients were setting up connections, which did not queue.
+    SetUp(SlowestStep),
+    /// Each client waits for its response before it sends the next query.
+    WaitingClients,
+}
+
+/// The rate that was reached.
+pub(crate) enum RateHeld {
+    /// The cap of a closed loop.
+    Cap(f64),
+    /// --connect-rate.
+    Connections,
+    /// That of the queries offered; some waited for their connection.
+    Queries { has_waited: bool },
+}
+
+/// Slots of a closed loop that were all in use.
+pub(crate) struct SlotsInUse {
+    pub(crate) slots: u64,
+    /// What all connections, and one, may carry at once, where that is less.
+    pub(crate) carried: Option<(u64, u64)>,
+    pub(crate) p50_ns: u64,
+    pub(crate) shortest_ns: u64,
+}
+
+pub(crate) struct TooFewToTell;
+
+enum Load {
+    FellBehind(FellBehind),
+    FewSlots(FewSlots),
+    RateHeld(RateHeld),
+    TooFew,
+    Unclear,
+}
+
+pub(super) fn fell_behind(figures: &Figures<'_>) -> Option<FellBehind> {
+    match load(figures) {
+        Load::FellBehind(it) => Some(it),
+        _ => None,
+    }
+}
+
+pub(super) fn few_slots(figures: &Figures<'_>) -> Option<FewSlots> {
+    match load(figures) {
+        Load::FewSlots(it) => Some(it),
+        _ => None,
+    }
+}
+
+pub(super) fn rate_held(figures: &Figures<'_>) -> Option<RateHeld> {
+    match load(figures) {
+        Load::RateHeld(it) => Some(it),
+        _ => None,
+    }
+}
+
+pub(super) fn too_few_to_tell(figures: &Figures<'_>) -> Option<TooFewToTell> {
+    matches!(load(figures), Load::TooFew).then_some(TooFewToTell)
+}
+
+fn load(figures: &Figures<'_>) -> Load {
+    if figures.record.asks_nothing() {
+        return match set_up::is_connect_rate_held(figures) {
+            true => Load::RateHeld(RateHeld::Connections),
+            false => Load::Unclear,
+        };
+    }
+    match figures.record.scenario.arrival {
+        Arrival::Closed { outstanding, .. } => closed_loop(figures, outstanding),
+        Arrival::Open { rate_qps, .. } => open_loop(figures, rate_qps),
+        // Chance and shape decide how many queries come due: as many as were offered.
+        Arrival::Clients { rate_qps: Some(_) } => open_loop(figures, figures.record.offered_qps()),
+        Arrival::Clients { rate_qps: None } => match overloaded(figures) {
+            Some(it) => Load::FellBehind(it),
+            None => Load::FewSlots(FewSlots::WaitingClients),
+        },
+    }
+}
+
+fn closed_loop(figures: &Figures<'_>, slots: u64) -> Load {
+    let carried = figures.carried_max().filter(|(all, _)| *all < slots);
+    let usable = carried.map_or(slots, |(all, _)| all);
+    if figures.in_flight < FULL * usable as f64 {
+        return slots_unused(figures, usable);
+    }
+    // Where queries wait for a stream, latency from the scheduled instant is mostly that wait.
+    let p50 = match carried {
+        Some(_) => figures.service_p50_ns,
+        None => figures.latency_p50_ns,
+    };
+    let in_use = SlotsInUse {
+        slots,
+        carried,
+        p50_ns: p50.unwrap_or(0),
+        shortest_ns: figures.path_ns.unwrap_or(0),
+    };
+    // A single query in flight never waits behind another one of ours.
+    match slots == 1 || in_use.p50_ns < 2 * in_use.shortest_ns {
+        true => Load::FewSlots(FewSlots::Slots(in_use)),
+        false => Load::FellBehind(FellBehind::Slots(in_use)),
+    }
+}
+
+/// Closed loop with slots to spare: a rate cap, or the run was too small to fill them.
+fn slots_unused(figures: &Figures<'_>, usable: u64) -> Load {
+    let asked = figures.rate_asked();
+    if let Some(asked) = asked.filter(|asked| figures.achieved_qps >= RATE_HELD * asked) {
+        return Load::RateHeld(RateHeld::Cap(asked));
+    }
+    if set_up::is_connect_rate_held(figures) {
+        return Load::RateHeld(RateHeld::Connections);
+    }
+    let step = set_up::slowest_step(figures);
+    match step.filter(|_| set_up::is_set_up_limit(figures, usable)) {
+        None => Load::Unclear,
+        Some(step) if step.is_queued() => Load::FellBehind(FellBehind::SetUp(step)),
+        Some(step) => Load::FewSlots(FewSlots::SetUp(step)),
+    }
+}
+
+fn open_loop(figures: &Figures<'_>, asked: f64) -> Load {
+    if set_up::is_connect_rate_held(figures) && set_up::are_connections_missing(figures) {
+        return Load::RateHeld(RateHeld::Connections);
+    }
+    if let Some(behind) = overloaded(figures) {
+        return Load::FellBehind(behind);
+    }
+    let counts = figures.counts;
+    if significance::share(counts.lost(), counts.offered, 1.0 - RATE_HELD) == Share::TooFew {
+        return Load::TooFew;
+    }
+    let answered = counts.responses as f64 / counts.offered.max(1) as f64;
+    // Over connections queries may have to wait for one; a worker without CPU has its own symptom.
+    let has_waited = figures.lateness_p99_ns > LATENESS_MAX_NS;
+    let on_time = !has_waited || figures.record.scenario.transport.has_connections();
+    let is_offered = figures.record.offered_qps() >= RATE_HELD * asked;
+    let is_held = answered >= RATE_HELD && is_offered && on_time;
+    match is_held && losses::queries_lost(figures).is_none() {
+        true => Load::RateHeld(RateHeld::Queries { has_waited }),
+        false => Load::Unclear,
+    }
+}
+
+/// Open loop: a growing queue or losses with a sign of load are the target's.
+fn overloaded(figures: &Figures<'_>) -> Option<FellBehind> {
+    if let Some((first_ns, last_ns)) = significance::growing_latency(figures) {
+        return Some(FellBehind::Latency { first_ns, last_ns });
+    }
+    losses::queries_lost(figures)?;
+    losses::sign_of_load(figures).map(FellBehind::Losses)
+}

@@ -1,0 +1,333 @@
+//! Queries without response, and whether the load has to do with it.
+//!
+//! A server that is asked more than it can do lets queries wait, then drops what does not fit. A
+//! path that loses takes the same share of any load.
+
+use super::Figures;
+use super::generator;
+use super::host::received_but_dropped;
+use super::significance;
+use crate::interval::per;
+use crate::scenario::{Arrival, Transport};
+use crate::timeline::{Bin, Outage, OutageKind, Timeline};
+
+/// More queries without response than this share matter.
+pub(super) const LOSS_MAX: f64 = 0.001;
+/// Queries that wait at a server before it drops one: receive buffers hold some hundred, queues of
+/// servers more, and below this the unevenness of arrivals accounts for them.
+const WAITING_MIN: f64 = 8.0;
+/// Queries wait if half of them take this many times as long as the fastest.
+const QUEUED: u64 = 2;
+/// Deviations that are no chance.
+const DEVIATIONS: f64 = 3.29;
+/// Responses scatter this many times less than random losses would leave them: with as many bins
+/// as below, chance does that less than once in a thousand times (chi-squared).
+const PLATEAU: f64 = 3.0;
+/// Bins that are enough to tell.
+const PLATEAU_BINS: usize = 50;
+/// Responses in a bin that are enough to tell.
+const PLATEAU_RESPONSES: f64 = 5.0;
+/// From this share of the queries that timed out on, the timeout is what lost them.
+const MOST_LATE: f64 = 0.5;
+/// From this share of the queries on, those that an outage met decide.
+const MET_MAX: f64 = 0.001;
+/// From this share of the window on, outages decide.
+const LENGTH_MAX: f64 = 0.01;
+/// From this share of the slots on, those that lost queries hold are reported.
+const HELD_MIN: f64 = 0.01;
+/// From this share of the slots on, they set the rate.
+const HELD_MAX: f64 = 0.1;
+/// How long the burst takes with which a closed loop may begin.
+const BURST_NS: u64 = 100_000_000;
+
+/// Queries that had to be answered and were not, without those that this host never sent.
+pub(crate) fn number_lost(figures: &Figures<'_>) -> u64 {
+    figures.unanswered() + figures.counts.not_sent.timed_out_waiting
+}
+
+/// More queries without response than matter.
+pub(crate) struct QueriesLost {
+    is_open_loop: bool,
+}
+
+impl QueriesLost {
+    pub(crate) fn are_of_open_loop(&self) -> bool {
+        self.is_open_loop
+    }
+}
+
+pub(super) fn queries_lost(figures: &Figures<'_>) -> Option<QueriesLost> {
+    let lost = number_lost(figures);
+    let are_many = significance::is_above(lost, figures.counts.offered, LOSS_MAX);
+    let arrival = figures.record.scenario.arrival;
+    are_many.then_some(QueriesLost {
+        is_open_loop: !matches!(arrival, Arrival::Closed { .. }),
+    })
+}
+
+/// What shows that the target could not keep up.
+pub(crate) enum SignOfLoad {
+    /// This many queries waited at the target on average.
+    Waiting {
+        queries: u64,
+        p50_ns: u64,
+        shortest_ns: u64,
+    },
+    /// The receive buffers of a target on this host dropped so many.
+    BuffersFull(u64),
+    /// Shares lost at peaks and otherwise.
+    MoreAtPeaks(f64, f64),
+    /// As many were answered at any moment, whatever was lost.
+    Plateau,
+}
+
+pub(super) fn sign_of_load(figures: &Figures<'_>) -> Option<SignOfLoad> {
+    waiting(figures)
+        .or_else(|| dropped_by_target(figures))
+        .or_else(|| more_at_peaks(figures))
+        .or_else(|| plateau(figures))
+}
+
+/// Bins of the window, without outages.
+fn bins<'a>(figures: &'a Figures<'_>) -> impl Iterator<Item = &'a Bin> {
+    let timeline = figures.record.timeline.as_ref();
+    let width_ns = timeline.map_or(1, Timeline::width_ns);
+    let whole = figures.record.measured_ns / width_ns;
+    let each = timeline.map_or(&[][..], Timeline::bins).iter().enumerate();
+    each.take(usize::try_from(whole).unwrap_or(usize::MAX))
+        .filter(move |(index, _)| {
+            let start_ns = *index as u64 * width_ns;
+            !figures.outages.touch(start_ns, start_ns + width_ns)
+        })
+        .map(|(_, bin)| bin)
+}
+
+/// A larger share was lost where more was due: the bins above the mean against those below, by the
+/// difference of two shares.
+fn more_at_peaks(figures: &Figures<'_>) -> Option<SignOfLoad> {
+    let due: Vec<(u64, u64)> = bins(figures).map(|bin| (bin.due, bin.lost)).collect();
+    let mean = per(
+        due.iter().map(|it| it.0).sum::<u64>() as f64,
+        due.len() as f64,
+    );
+    let sum = |is_high: bool| {
+        let part = due.iter().filter(|it| (it.0 as f64 > mean) == is_high);
+        part.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
+    };
+    let ((high, lost_high), (low, lost_low)) = (sum(true), sum(false));
+    let (above, below) = (
+        per(lost_high as f64, high as f64),
+        per(lost_low as f64, low as f64),
+    );
+    let both = per((lost_high + lost_low) as f64, (high + low) as f64);
+    let error = (both * (1.0 - both) * (per(1.0, high as f64) + per(1.0, low as f64))).sqrt();
+    // Bins of a constant rate differ by one query, which is no peak.
+    let is_varied = due.iter().any(|it| it.0 as f64 > 1.1 * mean + 1.0);
+    let is_shown = is_varied && above - below > DEVIATIONS * error && above > 1.5 * below;
+    is_shown.then_some(SignOfLoad::MoreAtPeaks(above, below))
+}
+
+/// As many responses in each bin, whatever was lost: random losses would scatter them.
+fn plateau(figures: &Figures<'_>) -> Option<SignOfLoad> {
+    let bins: Vec<&Bin> = bins(figures).collect();
+    let answered: Vec<f64> = bins
+        .iter()
+        .map(|bin| (bin.due - bin.lost.min(bin.due)) as f64)
+        .collect();
+    let number = answered.len() as f64;
+    let mean = per(answered.iter().sum(), number);
+    let share = per(number_lost(figures) as f64, figures.counts.offered as f64);
+    let squares: f64 = answered.iter().map(|it| (it - mean).powi(2)).sum();
+    let variance = per(squares, number - 1.0);
+    // Of `due` queries, random losses leave a number whose variance is that of the binomial.
+    let random = mean * share;
+    let is_scattered_less = variance < random / PLATEAU;
+    let are_enough = answered.len() >= PLATEAU_BINS && mean >= PLATEAU_RESPONSES;
+    (are_enough && is_scattered_less).then_some(SignOfLoad::Plateau)
+}
+
+/// Queries waited at the target: by Little's law so many on average, and half of them took longer
+/// than the way to it explains.
+fn waiting(figures: &Figures<'_>) -> Option<SignOfLoad> {
+    let service = &figures.record.total.distributions.service;
+    let (p50, _) = significance::median_between(service)?;
+    let (mean, shortest_ns) = (service.mean_ns()?, figures.path_ns?);
+    let waiting = (mean - shortest_ns as f64) / 1e9 * figures.achieved_qps;
+    (p50 >= QUEUED * shortest_ns && waiting >= WAITING_MIN).then(|| SignOfLoad::Waiting {
+        queries: waiting as u64,
+        p50_ns: figures.service_p50_ns.unwrap_or(p50),
+        shortest_ns,
+    })
+}
+
+/// A target on this host whose receive buffers overflowed: the kernel counts it.
+fn dropped_by_target(figures: &Figures<'_>) -> Option<SignOfLoad> {
+    let drops = dropped_by_local_target(figures);
+    let is_half = drops > 0 && drops >= number_lost(figures).div_ceil(2);
+    is_half.then_some(SignOfLoad::BuffersFull(drops))
+}
+
+/// Datagrams that the receive buffers of a target on this host dropped.
+pub(crate) struct TargetReceiveDrops {
+    pub(crate) drops: u64,
+}
+
+pub(super) fn target_receive_drops(figures: &Figures<'_>) -> Option<TargetReceiveDrops> {
+    let drops = dropped_by_local_target(figures);
+    (drops > 0).then_some(TargetReceiveDrops { drops })
+}
+
+/// Datagrams that the receive buffers of an observed target, or of one on this host, dropped where
+/// queries were lost.
+fn dropped_by_local_target(figures: &Figures<'_>) -> u64 {
+    if let Some(program) = figures.programs.first() {
+        return program.udp_drops;
+    }
+    let network = &figures.record.network;
+    let all = figures.of_udp("RcvbufErrors");
+    let of_others = all.saturating_sub(network.receive_drops);
+    match figures.target_is_local() && figures.can_be_of_run(of_others) {
+        true => of_others,
+        false => 0,
+    }
+}
+
+pub(crate) struct LossesBeyondGenerator;
+
+/// A generator that is late sends late, and may fail to read what came: it does not make others
+/// lose what it sent. A target on the same host may be kept from its CPU by the same.
+pub(super) fn beyond_generator(figures: &Figures<'_>) -> Option<LossesBeyondGenerator> {
+    let unanswered = figures.unanswered();
+    let beyond = unanswered.saturating_sub(received_but_dropped(figures));
+    let is_most = 2 * beyond > unanswered && beyond > figures.counts.not_sent.run_ended;
+    let are_many = significance::is_above(beyond, figures.counts.sent, LOSS_MAX);
+    let waited = generator::longest_wait(figures).1 >= generator::CPU_WAIT_SHARE_MAX;
+    let is_host = figures.target_shares_cpus() && waited;
+    (is_most && are_many && !is_host).then_some(LossesBeyondGenerator)
+}
+
+/// Responses that came after their queries had timed out.
+pub(crate) struct LateResponses {
+    are_all: bool,
+}
+
+impl LateResponses {
+    pub(crate) fn are_all(&self) -> bool {
+        self.are_all
+    }
+}
+
+pub(super) fn late_responses(figures: &Figures<'_>) -> Option<LateResponses> {
+    let counts = figures.counts;
+    let are_most = per(counts.late as f64, counts.timeouts as f64) >= MOST_LATE;
+    are_most.then_some(LateResponses {
+        are_all: counts.responses == 0,
+    })
+}
+
+/// Spans in which nothing usable came back; the longest says what they were.
+pub(crate) struct Outages {
+    pub(crate) longest: Outage,
+    /// Others of its kind, and how long all of the kind were together.
+    pub(crate) alike: u64,
+    pub(crate) alike_ns: u64,
+    is_much: bool,
+}
+
+impl Outages {
+    fn of_kinds(figures: &Figures<'_>, kinds: &[OutageKind]) -> Option<Outages> {
+        let all = &figures.outages.each;
+        let longest = all.iter().max_by_key(|it| it.length_ns())?;
+        let is_longest = kinds.contains(&longest.kind);
+        let alike = all.iter().filter(|it| it.kind == longest.kind);
+        let lengths: Vec<u64> = alike.map(Outage::length_ns).collect();
+        let met = all.iter().map(|it| it.lost + it.late).sum();
+        let length_ns: u64 = all.iter().map(Outage::length_ns).sum();
+        let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
+        is_longest.then(|| Outages {
+            longest: longest.clone(),
+            alike: lengths.len() as u64 - 1,
+            alike_ns: lengths.iter().sum(),
+            is_much: is_long || significance::is_above(met, figures.counts.offered, MET_MAX),
+        })
+    }
+}
+
+pub(super) fn outages_of_target(figures: &Figures<'_>) -> Option<OutagesOfTarget> {
+    let kinds = [
+        OutageKind::Refusal,
+        OutageKind::Handshakes,
+        OutageKind::Errors,
+        OutageKind::Reset,
+        OutageKind::Silence,
+    ];
+    Outages::of_kinds(figures, &kinds).map(OutagesOfTarget)
+}
+
+pub(super) fn outages_of_network(figures: &Figures<'_>) -> Option<OutagesOfNetwork> {
+    Outages::of_kinds(figures, &[OutageKind::Unsendable]).map(OutagesOfNetwork)
+}
+
+pub(super) fn outages_of_generator(figures: &Figures<'_>) -> Option<OutagesOfGenerator> {
+    let kinds = [OutageKind::OwnFreeze, OutageKind::NoResources];
+    Outages::of_kinds(figures, &kinds).map(OutagesOfGenerator)
+}
+
+/// Those of one side.
+macro_rules! outages_of {
+    ($($Type:ident)+) => {$(
+        pub(crate) struct $Type(pub(crate) Outages);
+
+        impl $Type {
+            pub(crate) fn are_much(&self) -> bool {
+                self.0.is_much
+            }
+        }
+    )+};
+}
+
+outages_of!(OutagesOfTarget OutagesOfNetwork OutagesOfGenerator);
+
+/// Slots of a closed loop that lost queries hold: no other query is sent from them until they
+/// time out.
+pub(crate) struct SlotsHeld {
+    pub(crate) held: f64,
+    pub(crate) slots: u64,
+    /// A full queue at the target, over UDP: it drops the same repeatedly, and fewer queries at a
+    /// time fit into it. Of a path that loses at random, more slots make up for those held.
+    pub(crate) overflow: Option<SignOfLoad>,
+    /// Queries lost of those sent in the first 0.1 s, and of all, where the record has it.
+    pub(crate) of_burst: Option<(u64, u64)>,
+}
+
+impl SlotsHeld {
+    pub(crate) fn are_many(&self) -> bool {
+        self.held >= HELD_MAX * self.slots as f64
+    }
+}
+
+pub(super) fn slots_held(figures: &Figures<'_>) -> Option<SlotsHeld> {
+    let slots = figures.outstanding?;
+    let held = figures.held_by_lost();
+    let is_shown = held >= HELD_MIN * slots as f64 && held > 0.0;
+    let is_udp = figures.record.scenario.transport == Transport::Udp;
+    is_shown.then(|| SlotsHeld {
+        held,
+        slots,
+        overflow: match is_udp {
+            true => dropped_by_target(figures).or_else(|| waiting(figures)),
+            false => None,
+        },
+        of_burst: of_burst(figures),
+    })
+}
+
+fn of_burst(figures: &Figures<'_>) -> Option<(u64, u64)> {
+    let timeline = figures.record.timeline.as_ref()?;
+    let width_ns = timeline.width_ns();
+    let bins = timeline.bins().iter().zip(0..);
+    let of_burst = bins.take_while(|(_, number)| width_ns.saturating_mul(*number) < BURST_NS);
+    let of_burst: u64 = of_burst.map(|(bin, _)| bin.lost).sum();
+    let all = timeline.total().lost;
+    (all > 0).then_some((of_burst, all))
+}

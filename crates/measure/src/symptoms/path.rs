@@ -1,0 +1,97 @@
+//! The path to the target, and the models of a simulation, which know what they did.
+
+use super::Figures;
+use super::load;
+use super::significance;
+use crate::simulation::{ModelledServer, SimulatedNetwork};
+
+/// From this share of TCP segments on, retransmissions set the pace.
+const RETRANSMITTED_MAX: f64 = 0.01;
+/// From this share of the workers' time on, modelled workers are the limit.
+const BUSY: f64 = 0.98;
+/// More datagrams dropped than this share, and the modelled queue was too short for the load.
+const DROPPED_MAX: f64 = 0.001;
+/// Of a model, fewer queries lost than this share are not worth a verdict.
+const LOSS_MAX: f64 = 0.001;
+
+/// Segments that the run's own connections lost (TCP_INFO): those of the whole host may be of
+/// others.
+pub(crate) struct Retransmissions {
+    pub(crate) lost: u64,
+    pub(crate) sent: u64,
+}
+
+pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Retransmissions> {
+    let tcp = figures.record.network.tcp.as_ref()?;
+    let (lost, sent) = (tcp.segments_lost(), tcp.segments_sent);
+    let are_many = significance::is_above(lost, sent, RETRANSMITTED_MAX);
+    are_many.then_some(Retransmissions { lost, sent })
+}
+
+/// Why the model of a server was the limit.
+pub(crate) enum ModelLimit {
+    WorkersBusy,
+    QueueShort,
+    SynsDropped(u64),
+}
+
+fn modelled<'a>(figures: &Figures<'a>) -> Option<(&'a ModelledServer, &'a SimulatedNetwork)> {
+    let simulation = figures.record.simulation.as_ref()?;
+    Some((simulation.server.as_ref()?, &simulation.network))
+}
+
+pub(super) fn model_limit(figures: &Figures<'_>) -> Option<ModelLimit> {
+    let (server, network) = modelled(figures)?;
+    let seen = &server.seen;
+    if seen.utilisation >= BUSY {
+        return Some(ModelLimit::WorkersBusy);
+    }
+    if seen.dropped as f64 > DROPPED_MAX * seen.queries as f64 {
+        return Some(ModelLimit::QueueShort);
+    }
+    let are_lost = network.syns_dropped > 0 && figures.counts.lost() > 0;
+    are_lost.then_some(ModelLimit::SynsDropped(network.syns_dropped))
+}
+
+pub(crate) struct ModelCarried;
+
+/// Open loop, and everything answered: queries that left late waited for their connection, for a
+/// simulated generator is never late by itself.
+pub(super) fn model_carried(figures: &Figures<'_>) -> Option<ModelCarried> {
+    modelled(figures)?;
+    let is_all = figures.record.is_open_loop() && figures.counts.lost() == 0;
+    let is_behind = load::fell_behind(figures).is_some();
+    (is_all && !is_behind && model_limit(figures).is_none()).then_some(ModelCarried)
+}
+
+/// What the modelled network lost.
+pub(crate) enum ModelLosses {
+    /// Packets whose data was sent again later.
+    SentAgain { number: u64, is_quic: bool },
+    /// Datagrams that were half of what got no response or more.
+    Datagrams(u64),
+}
+
+/// Not where queries queued at the target.
+pub(super) fn model_losses(figures: &Figures<'_>) -> Option<ModelLosses> {
+    let network = &figures.record.simulation.as_ref()?.network;
+    if significance::growing_latency(figures).is_some() {
+        return None;
+    }
+    let transport = figures.record.scenario.transport;
+    if transport.has_connections() {
+        let is_quic = transport.is_quic();
+        let number = match is_quic {
+            true => network.datagrams_lost,
+            false => network.segments_lost,
+        };
+        let least = RETRANSMITTED_MAX * figures.counts.sent as f64;
+        let are_many = number > 0 && number as f64 >= least;
+        return are_many.then_some(ModelLosses::SentAgain { number, is_quic });
+    }
+    let is_queued = figures.service_p50_ns >= figures.path_ns.map(|path_ns| 2 * path_ns);
+    let is_small = figures.unanswered_share() <= LOSS_MAX;
+    let explain = network.datagrams_lost >= figures.unanswered().div_ceil(2);
+    let is_shown = !is_small && !is_queued && explain;
+    is_shown.then_some(ModelLosses::Datagrams(network.datagrams_lost))
+}
