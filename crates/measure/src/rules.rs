@@ -31,6 +31,7 @@ mod set_up;
 #[cfg(test)]
 pub(crate) mod situations;
 mod table;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod worth;

@@ -19,6 +19,7 @@ pub(crate) mod path;
 pub(crate) mod server;
 pub(crate) mod set_up;
 pub(crate) mod significance;
+pub(crate) mod tail;
 pub(crate) mod worth;
 
 pub(crate) use figures::Figures;
@@ -32,6 +33,7 @@ use losses::*;
 use path::*;
 use server::*;
 use set_up::*;
+use tail::*;
 use worth::*;
 
 /// Declares each symptom once: its field, its type, the function that computes it and, where a
@@ -118,11 +120,14 @@ symptoms! {
     short_window: ShortWindow = worth::short_window;
     /// Fewer than 11 queries were offered.
     few_queries: FewQueries = worth::few_queries;
-    /// RCODEs outside of --goodput, each of at least 1 % of the responses. Much: together half.
+    /// At least 1 % of the responses had an RCODE outside of --goodput or were truncated, or all
+    /// were NXDOMAIN or NODATA. Much: 10 % of the responses are of no use.
     useless_responses: UselessResponses = answers::useless_responses,
-        much if UselessResponses::are_most;
-    /// At least 1 % of the responses over UDP were truncated.
-    truncated: Truncated = answers::truncated;
+        much if UselessResponses::are_many;
+    /// At least 1 % of the messages received match no query: their ID, question or source differs.
+    /// Much: 10 %, and half as many as queries without response.
+    unmatched_messages: UnmatchedMessages = answers::unmatched_messages,
+        much if UnmatchedMessages::are_responses;
     /// Queries that HTTP or their stream ended without a DNS message. Much: over 1 %.
     exchanges_failed: ExchangesFailed = answers::exchanges_failed,
         much if ExchangesFailed::are_many;
@@ -227,6 +232,10 @@ symptoms! {
     fell_behind: FellBehind = load::fell_behind;
     /// All slots or clients were in use while nothing queued at the target.
     few_slots: FewSlots = load::few_slots;
+    /// Over 0.1 % of the responses took 50 times the median or longer, and 50 ms. Much: 0.5 %.
+    far_tail: FarTail = tail::far_tail, much if FarTail::is_much;
+    /// Clients went on to another server. Much: with over 0.5 % of the queries.
+    failovers: Failovers = tail::failovers, much if Failovers::are_many;
     /// The rate asked for, of queries or of connections, was reached and answered on time.
     rate_held: RateHeld = load::rate_held;
     /// Over 0.1 % of the queries got no response. Much: in the open loop.

@@ -4,54 +4,139 @@
 //! REFUSED or NXDOMAIN names it as good (`--goodput`).
 
 use super::finding::Finding;
-use super::phrases::{exempt_generator, send_one, with_room};
-use crate::counts::rcode_name;
+use super::phrases::{exempt_generator, list, send_one, with_room};
+use crate::counts::{Counts, Unexpected, rcode_name};
 use crate::doctor::{Cure, Diagnosis, Place, State};
-use crate::notation::{count, share};
-use crate::symptoms::answers::is_most;
+use crate::notation::{count, counted, share};
+use crate::symptoms::answers::{Useless, is_most};
 use crate::symptoms::{Figures, Symptoms};
 
-pub(super) fn truncated(symptoms: &Symptoms<'_>) -> Option<Finding> {
-    let it = symptoms.truncated.as_ref()?;
-    let counts = symptoms.figures.counts;
-    let seen = format!(
-        "{} of the responses were truncated, and {} of the queries got none",
-        share(counts.truncated, counts.responses),
-        share(counts.timeouts, counts.sent)
-    );
-    let matters = "truncated responses tell clients to retry over TCP; together with losses, they \
-        are the sign of a limit on the rate of responses";
-    let diagnosis = Diagnosis::new("truncated responses", State::Warning, seen, matters);
-    let diagnosis = match it.is_beside_losses {
-        true => diagnosis.cure(exempt_generator()),
-        false => diagnosis
-            .cure(Cure::throng("--edns-size 1232"))
-            .cure(Cure::throng("--tcp-fallback")),
-    };
-    Some(diagnosis.into())
-}
-
-/// A finding for each useless RCODE, the most frequent first.
+/// A finding for each reason, the most frequent first.
 pub(super) fn useless_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
+    let figures = &symptoms.figures;
     let Some(it) = &symptoms.useless_responses else {
         return Vec::new();
     };
-    let finding = |&(rcode, number): &(u16, u64)| {
-        let name = rcode_name(rcode);
+    let finding = |&(reason, number): &(Useless, u64)| {
+        let (topic, what) = match reason {
+            Useless::Rcode(rcode) => (rcode_name(rcode), format!("{} ", rcode_name(rcode))),
+            Useless::Truncated => ("truncated responses", "truncated ".to_owned()),
+            Useless::NoName => ("NXDOMAIN", "NXDOMAIN ".to_owned()),
+            Useless::NoData => ("NODATA", "NODATA ".to_owned()),
+        };
         let mut seen = format!(
-            "{} of the responses were {name} ({})",
+            "{} of the responses were {what}({})",
             share(number, it.all),
             count(number)
         );
+        if reason == Useless::Truncated {
+            seen.push_str(&over_tcp(figures.counts));
+        }
         let mut state = State::Warning;
-        if is_most(number, it.all) {
+        if is_most(number, it.all) && !(reason == Useless::Truncated && !it.are_many()) {
             seen.push_str(": the figures say nothing about queries that are answered");
             state = State::Problem;
         }
-        let diagnosis = Diagnosis::new(name, state, seen, meaning(rcode));
-        diagnosis.cures(cures(&symptoms.figures, rcode)).into()
+        let (matters, cures) = match reason {
+            Useless::Rcode(rcode) => (meaning(rcode), cures(figures, rcode)),
+            Useless::Truncated => truncated(figures),
+            Useless::NoName => (
+                "a name that does not exist costs a server less than one that does: the zone is \
+                 not loaded, or the questions are those of another zone",
+                vec![
+                    send_one(figures),
+                    Cure::words("ask for names that exist: --names FILE"),
+                    Cure::throng("--goodput NXDOMAIN  (where that is what is measured)"),
+                ],
+            ),
+            Useless::NoData => (
+                "the names exist without a record of the type: a response without records is \
+                 smaller, and cheaper, than one with them",
+                vec![Cure::words(
+                    "ask for types that the names have: --names FILE",
+                )],
+            ),
+        };
+        let diagnosis = Diagnosis::new(topic, state, seen, matters);
+        diagnosis.cures(cures).into()
     };
-    it.by_rcode.iter().map(finding).collect()
+    it.by_reason.iter().map(finding).collect()
+}
+
+/// How truncated responses fared over TCP, and what was lost beside them.
+fn over_tcp(counts: &Counts) -> String {
+    let fallback = &counts.tcp_fallback;
+    let lost = share(counts.timeouts, counts.sent);
+    match fallback.sent {
+        0 => format!(", and {lost} of the queries got no response"),
+        sent => format!(
+            ", and {} of the {} sent again over TCP got a response",
+            share(fallback.responses, sent),
+            count(sent)
+        ),
+    }
+}
+
+fn truncated(figures: &Figures<'_>) -> (&'static str, Vec<Cure>) {
+    let counts = figures.counts;
+    let larger = Cure::throng("--edns-size 1232");
+    if counts.timeouts > counts.sent / 100 {
+        let matters = "truncated responses tell clients to retry over TCP; together with losses, \
+                       they are the sign of a limit on the rate of responses";
+        return (matters, vec![exempt_generator()]);
+    }
+    if counts.tcp_fallback.sent > counts.tcp_fallback.responses {
+        let matters = "truncated responses tell clients to retry over TCP, where these got no \
+                       response: the server does not answer over TCP, or limits its connections";
+        return (matters, vec![Cure::throng("--transport tcp"), larger]);
+    }
+    let matters = "truncated responses tell clients to retry over TCP: the answers are larger than \
+                   what the client or the server allows over UDP, or a limit on the rate of \
+                   responses sends them in place of answers";
+    (matters, vec![larger, Cure::throng("--tcp-fallback")])
+}
+
+/// Messages of other IDs, questions or sources than those of any query.
+pub(super) fn unmatched_messages(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.unmatched_messages.as_ref()?;
+    // Names every field, so that a new one cannot be forgotten here.
+    let Unexpected {
+        wrong_id,
+        wrong_question,
+        wrong_source,
+        malformed,
+    } = it.by_reason;
+    let reasons = vec![
+        (wrong_id, "with the ID of no query".to_owned()),
+        (
+            wrong_question,
+            "with another question than that of their query".to_owned(),
+        ),
+        (
+            wrong_source,
+            "from another address than the target's".to_owned(),
+        ),
+        (malformed, "malformed".to_owned()),
+    ];
+    let seen = format!(
+        "{} matched no query: {}; {} of the queries got no response",
+        counted(it.by_reason.total(), "message"),
+        list(reasons),
+        share(symptoms.figures.unanswered(), symptoms.figures.counts.sent)
+    );
+    let matters = "a client drops such messages as forged (RFC 5452, section 9.1), however fast \
+                   they come: a server that mixes responses up, answers from another address than \
+                   was asked, or a middlebox that rewrites them";
+    let topic = "messages that match no query";
+    let diagnosis = Diagnosis::new(topic, State::Problem, seen, matters);
+    let cure = match wrong_source > 0 {
+        true => Cure::words(
+            "let the server answer from the address that is asked (BIND: \
+                             listen-on with each address; Unbound: interface-automatic: yes)",
+        ),
+        false => send_one(&symptoms.figures),
+    };
+    Some(diagnosis.cure(cure).into())
 }
 
 /// RCODEs by number (RFC 6895, section 2.3).

@@ -1,7 +1,8 @@
 //! The table of rules, in the order in which they decide.
 
 use super::Rule;
-use super::{answers, connections, generator, host, load, losses, path, server, set_up, worth};
+use super::worth;
+use super::{answers, connections, generator, host, load, losses, path, server, set_up, tail};
 use crate::limit::Limit::*;
 use crate::symptoms::Symptom::*;
 
@@ -87,13 +88,17 @@ static CONNECTIONS_ONLY: &[Rule] = rules! {
 static WORTH: &[Rule] = rules! {
     "no message ID, and no response" says(generator::no_message_id)
         if [NoMessageId, NothingAnswered] => Generator;
+    "messages match no query, and no response" says(answers::unmatched_messages)
+        if [UnmatchedMessages, NothingAnswered] => Unknown;
     "all responses late" says(losses::late_responses) if [LateResponses] => Server,
         in_every_verdict(), does_not_know("whether the path or the target delayed them");
     "no response" concludes(worth::nothing_answered) if [NothingAnswered] => Unknown;
     "too short" concludes(worth::short_window) if [ShortWindow] => Unknown;
     "too few queries" concludes(worth::too_few) if [FewQueries] => Unknown;
     "useless responses" says_each(answers::useless_responses) if [UselessResponses] => Unknown,
-        does_not_know("what the server would do with queries that it answers");
+        in_every_verdict(), does_not_know("what the server would do with queries that it answers");
+    "messages match no query" says(answers::unmatched_messages) if [UnmatchedMessages] => Unknown,
+        in_every_verdict(), does_not_know("whether the target, a middlebox or others sent them");
 };
 
 static OUTAGES: &[Rule] = rules! {
@@ -150,7 +155,6 @@ static NETWORK: &[Rule] = rules! {
 
 static TURNED_AWAY: &[Rule] = rules! {
     "listen queue full" says(connections::listen_queue_full) if [ListenQueueFull];
-    "truncated responses" says(answers::truncated) if [Truncated];
     "no message ID" says(generator::no_message_id) if [NoMessageId] => Generator;
     "clients without response" says(connections::unserved_clients) if [UnservedClients] => Server,
         unless(&[HandshakesRefused]), in_every_verdict();
@@ -196,6 +200,12 @@ static SERVERS: &[Rule] = rules! {
 static LOAD: &[Rule] = rules! {
     "lost queries hold slots" says(losses::slots_held) if [SlotsHeld] => Outstanding,
         in_every_verdict();
+    "few responses are far late" says(tail::far_tail) if [FarTail, RateHeld] => Unknown,
+        does_not_know("what in the target held them up");
+    "late responses beside others" says(tail::far_tail) if [FarTail], in_every_verdict();
+    "servers left for others" says(tail::failovers) if [Failovers, RateHeld] => Unknown,
+        does_not_know("whether the servers or the path to them failed");
+    "some servers left for others" says(tail::failovers) if [Failovers], in_every_verdict();
     "rate held" concludes(load::rate_held) if [RateHeld] => Rate;
     "target fell behind" concludes(load::fell_behind) if [FellBehind] => Server,
         does_not_know("what in the target was short: observe it");

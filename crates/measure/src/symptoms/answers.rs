@@ -1,70 +1,121 @@
-//! What came back: RCODEs, truncation, and queries that HTTP or their stream ended.
+//! What came back: responses of no use, messages that match no query, and queries that HTTP or
+//! their stream ended.
 
 use super::Figures;
 use super::significance;
+use crate::counts::Unexpected;
 use crate::interval::per;
 use crate::scenario::Transport;
 
-/// From this share of the responses on, an RCODE or truncation is reported.
+/// From this share of the responses on, those of no use are reported.
 const SHARE_MIN: f64 = 0.01;
-/// From this share on, responses of no use are what the run measured.
+/// From this share on, a rate is not that of responses that clients can use.
+const MANY: f64 = 0.1;
+/// From this share on, they are what the run measured.
 const MOST: f64 = 0.5;
+/// From this share on, all responses are empty: names or types that do not exist are no part of a
+/// mix, but the wrong zone or the wrong questions.
+const ALL: f64 = 0.99;
 /// From this share of the queries sent on, those without a DNS message matter.
 const ENDED_MAX: f64 = 0.01;
 
-/// RCODEs outside of those that count as goodput.
+/// RCODEs by number (RFC 1035, section 4.1.1).
+const NOERROR: u16 = 0;
+const NXDOMAIN: u16 = 3;
+
+/// Why a response is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Useless {
+    /// Its RCODE is not in --goodput.
+    Rcode(u16),
+    /// It was truncated over UDP.
+    Truncated,
+    /// Its name does not exist, as those of all others.
+    NoName,
+    /// Its name has no record of the type, as those of all others (NODATA).
+    NoData,
+}
+
+/// Responses that clients cannot use, by reason.
 pub(crate) struct UselessResponses {
-    /// RCODE and number of its responses, the most frequent first.
-    pub(crate) by_rcode: Vec<(u16, u64)>,
+    /// The most frequent first.
+    pub(crate) by_reason: Vec<(Useless, u64)>,
     /// All responses.
     pub(crate) all: u64,
     useless: u64,
 }
 
 impl UselessResponses {
-    pub(crate) fn are_most(&self) -> bool {
-        is_most(self.useless, self.all)
+    pub(crate) fn are_many(&self) -> bool {
+        per(self.useless as f64, self.all as f64) >= MANY
     }
 }
 
-/// True if so many of all responses are what the run measured.
+/// True if that many of all responses are what the run measured.
 pub(crate) fn is_most(number: u64, all: u64) -> bool {
     per(number as f64, all as f64) >= MOST
 }
 
 pub(super) fn useless_responses(figures: &Figures<'_>) -> Option<UselessResponses> {
-    let rcodes = &figures.counts.rcodes;
-    let all = rcodes.total();
+    let counts = figures.counts;
+    let all = counts.rcodes.total();
     let good = &figures.record.scenario.goodput_rcodes;
-    let named = rcodes.by_rcode.iter().zip(0_u16..);
+    let rcodes = &counts.rcodes.by_rcode;
+    let named = rcodes.iter().zip(0_u16..);
     let named = named.filter(|(_, rcode)| !good.contains(rcode));
-    let named = named.map(|(number, rcode)| (rcode, *number));
-    let beyond = [(rcodes.by_rcode.len() as u16, rcodes.other)];
-    let is_shown = |number: u64| number > 0 && per(number as f64, all as f64) >= SHARE_MIN;
-    let mut by_rcode: Vec<(u16, u64)> = named
-        .chain(beyond)
-        .filter(|(_, number)| is_shown(*number))
-        .collect();
-    by_rcode.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
-    let useless = all.saturating_sub(figures.counts.goodput(good));
-    (!by_rcode.is_empty()).then_some(UselessResponses {
-        by_rcode,
+    let named = named.map(|(number, rcode)| (Useless::Rcode(rcode), *number));
+    let beyond = (Useless::Rcode(rcodes.len() as u16), counts.rcodes.other);
+    let is_udp = figures.record.scenario.transport == Transport::Udp;
+    let truncated = (
+        Useless::Truncated,
+        if is_udp { counts.truncated } else { 0 },
+    );
+    let mut useless = all.saturating_sub(counts.goodput(good));
+    let mut by_reason: Vec<(Useless, u64)> = named.chain([beyond, truncated]).collect();
+    // Where NOERROR alone is good, NXDOMAIN is among the RCODEs that are not.
+    let is_good = |rcode: u16| good.contains(&rcode);
+    let empty = [
+        (
+            Useless::NoName,
+            if is_good(NXDOMAIN) { rcodes[3] } else { 0 },
+        ),
+        (Useless::NoData, counts.nodata),
+    ];
+    let number_empty: u64 = empty.iter().map(|(_, number)| number).sum();
+    if is_good(NOERROR) && per(number_empty as f64, all as f64) >= ALL {
+        useless = all;
+        by_reason.extend(empty);
+    }
+    by_reason.retain(|(_, number)| *number > 0 && per(*number as f64, all as f64) >= SHARE_MIN);
+    by_reason.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    (!by_reason.is_empty()).then_some(UselessResponses {
+        by_reason,
         all,
         useless,
     })
 }
 
-pub(crate) struct Truncated {
-    /// More than 1 % of the queries got no response beside.
-    pub(crate) is_beside_losses: bool,
+/// Messages that match no query.
+pub(crate) struct UnmatchedMessages {
+    pub(crate) by_reason: Unexpected,
+    are_responses: bool,
 }
 
-pub(super) fn truncated(figures: &Figures<'_>) -> Option<Truncated> {
+impl UnmatchedMessages {
+    /// As many as half of the queries without response, and a tenth of all messages.
+    pub(crate) fn are_responses(&self) -> bool {
+        self.are_responses
+    }
+}
+
+pub(super) fn unmatched_messages(figures: &Figures<'_>) -> Option<UnmatchedMessages> {
     let counts = figures.counts;
-    let is_udp = figures.record.scenario.transport == Transport::Udp;
-    let is_shown = per(counts.truncated as f64, counts.responses as f64) >= SHARE_MIN;
-    (is_udp && is_shown).then_some(Truncated {
-        is_beside_losses: counts.timeouts > counts.sent / 100,
+    let by_reason = counts.unexpected;
+    let number = by_reason.total();
+    let share = per(number as f64, (counts.responses + number) as f64);
+    (number > 0 && share >= SHARE_MIN).then(|| UnmatchedMessages {
+        by_reason,
+        are_responses: share >= MANY && 2 * number >= figures.unanswered(),
     })
 }
 

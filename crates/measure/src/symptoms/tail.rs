@@ -1,0 +1,176 @@
+//! Responses far later than most: how many, and in which pattern.
+
+use super::Figures;
+use super::significance::{self, EVENTS_MIN};
+use crate::histogram::Histogram;
+use crate::interval::per;
+use crate::timeline::Timeline;
+
+/// A response is far later than most from this many times the median on...
+const TIMES: u64 = 50;
+/// ... and from this latency on: below it are caches' misses and the way through the Internet.
+const LATENCY_NS_MIN: u64 = 50_000_000;
+/// From this share of the responses on, they are reported.
+const SHARE_MIN: f64 = 0.001;
+/// From this share on, most were not answered on time in any sense that a client knows.
+const SHARE_MUCH: f64 = 0.005;
+/// Bins of a timeline hold that share of what was late...
+const CONCENTRATED: f64 = 0.8;
+/// ... and are no more than that share of the bins: it is concentrated in time.
+const OF_BINS: f64 = 0.25;
+/// Spans closer than that many bins are one.
+const APART: usize = 2;
+/// Spans are periodic from that many on, if their distances differ by no more than that factor.
+const PERIODS_MIN: usize = 3;
+const PERIODS_ALIKE: f64 = 1.25;
+/// Responses of a client that show whether it is slower than others.
+const OF_CLIENT_MIN: u64 = 200;
+/// At most this share of the clients have the late responses where they are a pattern.
+const OF_CLIENTS: f64 = 0.6;
+
+/// Responses that came far later than most.
+pub(crate) struct FarTail {
+    pub(crate) number: u64,
+    pub(crate) from_ns: u64,
+    pub(crate) p50_ns: u64,
+    pub(crate) pattern: TailPattern,
+    is_much: bool,
+}
+
+impl FarTail {
+    pub(crate) fn is_much(&self) -> bool {
+        self.is_much
+    }
+}
+
+/// Where late responses are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TailPattern {
+    /// In these spans, each its begin and end.
+    Spans(Vec<(u64, u64)>),
+    /// In this many spans, one after each such period.
+    Periodic { spans: u64, period_ns: u64 },
+    /// At this many of so many clients.
+    Clients { late: u64, all: u64 },
+    /// At this many of so many targets.
+    Targets { late: u64, all: u64 },
+    /// Everywhere.
+    Spread,
+}
+
+pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
+    let service = &figures.record.total.distributions.service;
+    let p50_ns = figures.service_p50_ns?;
+    let from_ns = LATENCY_NS_MIN.max(TIMES.saturating_mul(p50_ns));
+    let number = number_from(service, from_ns);
+    let is_above = |share| significance::is_above(number, service.count(), share);
+    (number >= EVENTS_MIN && is_above(SHARE_MIN)).then(|| FarTail {
+        number,
+        from_ns,
+        p50_ns,
+        pattern: pattern(figures, p50_ns, from_ns),
+        is_much: is_above(SHARE_MUCH),
+    })
+}
+
+/// Values from `from_ns` on, to the width of a bucket.
+fn number_from(times: &Histogram, from_ns: u64) -> u64 {
+    let late = times.buckets().filter(|(low, ..)| *low >= from_ns);
+    late.map(|(_, _, number)| number).sum::<u64>() + times.overflow()
+}
+
+fn pattern(figures: &Figures<'_>, p50_ns: u64, from_ns: u64) -> TailPattern {
+    let timeline = figures.record.timeline.as_ref();
+    (timeline.and_then(|it| in_time(it, p50_ns)))
+        .or_else(|| by_target(figures, from_ns))
+        .or_else(|| by_client(figures, from_ns))
+        .unwrap_or(TailPattern::Spread)
+}
+
+/// Spans of the timeline that hold most of the latency beyond the median.
+fn in_time(timeline: &Timeline, p50_ns: u64) -> Option<TailPattern> {
+    let usual_us = p50_ns as f64 / 1e3;
+    let beyond = |bin: &crate::timeline::Bin| {
+        (bin.latency_us as f64 - usual_us * bin.responses as f64).max(0.0)
+    };
+    let beyond: Vec<f64> = timeline.bins().iter().map(beyond).collect();
+    let answered = timeline.bins().iter().filter(|it| it.responses > 0).count();
+    let all: f64 = beyond.iter().sum();
+    let mut order: Vec<usize> = (0..beyond.len()).collect();
+    order.sort_by(|a, b| beyond[*b].total_cmp(&beyond[*a]));
+    let mut sum = 0.0;
+    let needed = order.iter().take_while(|bin| {
+        let is_needed = sum < CONCENTRATED * all;
+        sum += beyond[**bin];
+        is_needed
+    });
+    let mut bins: Vec<usize> = needed.copied().collect();
+    bins.sort_unstable();
+    if bins.len() as f64 > OF_BINS * answered as f64 {
+        return None;
+    }
+    let width_ns = timeline.width_ns();
+    let mut spans: Vec<(u64, u64)> = Vec::new();
+    for bin in bins {
+        let (begin, end) = (bin as u64 * width_ns, (bin as u64 + 1) * width_ns);
+        match spans.last_mut() {
+            Some(last) if begin <= last.1 + APART as u64 * width_ns => last.1 = end,
+            _ => spans.push((begin, end)),
+        }
+    }
+    Some(periodic(&spans).unwrap_or(TailPattern::Spans(spans)))
+}
+
+fn periodic(spans: &[(u64, u64)]) -> Option<TailPattern> {
+    let pairs = spans.iter().zip(spans.iter().skip(1));
+    let periods: Vec<u64> = pairs.map(|(one, next)| next.0 - one.0).collect();
+    let (least, most) = (periods.iter().min()?, periods.iter().max()?);
+    let are_alike = *most as f64 <= PERIODS_ALIKE * *least as f64;
+    let period_ns = periods.iter().sum::<u64>() / periods.len() as u64;
+    (spans.len() >= PERIODS_MIN && are_alike).then_some(TailPattern::Periodic {
+        spans: spans.len() as u64,
+        period_ns,
+    })
+}
+
+fn by_target(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
+    let targets = &figures.record.targets;
+    let is_late = |of: &Histogram| of.percentile(0.99) >= Some(from_ns);
+    let late = targets.iter();
+    let late = late
+        .filter(|it| is_late(&it.total.distributions.service))
+        .count() as u64;
+    let all = targets.len() as u64;
+    (late > 0 && late < all).then_some(TailPattern::Targets { late, all })
+}
+
+/// Clients have a socket each: a client is a source port, or a connection.
+fn by_client(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
+    let experience = figures.record.experience()?;
+    let each = &experience.latency.p99;
+    let (all, late) = (each.count(), number_from(each, from_ns));
+    let responses = per(figures.counts.responses as f64, all as f64);
+    let are_some = late > 0 && late as f64 <= OF_CLIENTS * all as f64;
+    let are_enough = all > 1 && responses >= OF_CLIENT_MIN as f64;
+    (are_some && are_enough).then_some(TailPattern::Clients { late, all })
+}
+
+/// Queries for which clients went on to another server.
+pub(crate) struct Failovers {
+    pub(crate) number: u64,
+    are_many: bool,
+}
+
+impl Failovers {
+    pub(crate) fn are_many(&self) -> bool {
+        self.are_many
+    }
+}
+
+pub(super) fn failovers(figures: &Figures<'_>) -> Option<Failovers> {
+    let number = figures.counts.stub.failovers.total();
+    (number > 0).then(|| Failovers {
+        number,
+        are_many: significance::is_above(number, figures.counts.sent, SHARE_MUCH),
+    })
+}
