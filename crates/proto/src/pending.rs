@@ -10,6 +10,7 @@
 //! it is open, up to 65,536 slots: then there is a slot for each ID, and at most [`OPEN_MAX`]
 //! queries of one client can be open. The slots of the last [`TIMED_OUT_MAX`] queries that timed
 //! out are kept in the same way: their responses may come long after, and must be known as late.
+//! Where nearly all slots are kept, fewer of those are, so that the next free slot is near.
 
 use std::collections::VecDeque;
 
@@ -35,6 +36,11 @@ pub const TIMED_OUT_MAX: usize = 4_096;
 const CAPACITY_MIN: usize = 4;
 /// One slot for each message ID.
 const CAPACITY_MAX: usize = 65_536;
+/// Slots of the largest ring that are free for the next query: one of 32, for who looks for the
+/// only one that is free looks at all of them, and does so for each query.
+const SPARE: usize = 2_048;
+
+const _: () = assert!(OPEN_MAX as usize + SPARE <= CAPACITY_MAX);
 
 /// The open queries of one client. New ones are none; the first submit allocates.
 #[derive(Debug, Default)]
@@ -116,8 +122,11 @@ impl Pending {
             let kept = open as usize + self.timed_out.len();
             let mut room = (self.slots.len() / 2).saturating_sub(kept) as u32;
             if room == 0 && self.slots.len() == CAPACITY_MAX {
-                // The largest ring has room for all that are kept beside.
                 room = OPEN_MAX.saturating_sub(open);
+                let kept_max = CAPACITY_MAX - SPARE - left.min(room) as usize;
+                while open as usize + self.timed_out.len() > kept_max {
+                    self.forget_timed_out();
+                }
             }
             if room == 0 {
                 if self.grow() {
@@ -224,6 +233,18 @@ impl Pending {
             slots: &self.slots,
             id_offset: self.id_offset,
         }
+    }
+
+    /// When each of the queries that wait was scheduled, newest first, at most `most` of them.
+    pub fn newest_waiting(&self, most: u32) -> impl Iterator<Item = Instant> {
+        let span = self.next.wrapping_sub(self.first_waiting);
+        let newest_first = (1..=span).map(|age| self.next.wrapping_sub(age));
+        let waiting = newest_first.filter_map(|number| {
+            let slot = &self.slots[number as usize & self.mask()];
+            slot.holds(State::Waiting, number)
+                .then_some(slot.scheduled_at)
+        });
+        waiting.take(most.min(self.waiting) as usize)
     }
 
     /// Marks the `queries` that have waited longest, of those that wait, as handed to the network
@@ -406,21 +427,23 @@ impl Pending {
 
     /// The smallest query number from `from` on whose slot holds it in `state`.
     ///
-    /// Walks numbers where few have passed, and the ring where more numbers than slots have: each
-    /// costs at most `capacity` steps, amortised O(1) a query.
+    /// Walks numbers, and goes through the ring once as many numbers as it has slots held none. So
+    /// it takes no more than twice as many steps as it passes numbers, which callers remember as
+    /// the next `from`: amortised O(1) a query, however many came since the oldest.
     fn first_number_in(&self, state: State, from: u32) -> u32 {
-        let span = self.next.wrapping_sub(from) as usize;
-        if span <= self.slots.len() {
-            let mut number = from;
-            loop {
-                let slot = &self.slots[number as usize & self.mask()];
-                if slot.holds(state, number) {
-                    return number;
-                }
-                assert_ne!(number, self.next, "a query in that state exists");
-                number = number.wrapping_add(1);
+        let mut number = from;
+        for _ in 0..=self.slots.len() {
+            #[cfg(test)]
+            tests::count_steps(1);
+            let slot = &self.slots[number as usize & self.mask()];
+            if slot.holds(state, number) {
+                return number;
             }
+            assert_ne!(number, self.next, "a query in that state exists");
+            number = number.wrapping_add(1);
         }
+        #[cfg(test)]
+        tests::count_steps(self.slots.len() as u64);
         let age = |slot: &Slot| self.next.wrapping_sub(slot.number);
         let in_state = self.slots.iter().filter(|slot| slot.is_in(state));
         let oldest = in_state.max_by_key(|slot| age(slot));

@@ -1,7 +1,17 @@
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::slot::SPREAD;
 use super::*;
+
+thread_local! {
+    /// Slots that this thread has looked at in search of the oldest query.
+    static STEPS: Cell<u64> = const { Cell::new(0) };
+}
+
+pub(super) fn count_steps(steps: u64) {
+    STEPS.set(STEPS.get() + steps);
+}
 
 fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
@@ -72,6 +82,10 @@ fn queries_that_wait_are_shown_and_sent_from_the_oldest_on() {
     };
     assert_eq!(shown(&mut pending, 9), [7, 2, 3, 4]);
     assert_eq!(shown(&mut pending, 2), [7, 2]);
+    let newest = |most| pending.newest_waiting(most).collect::<Vec<Instant>>();
+    assert_eq!(newest(2), [at(4), at(3)]);
+    assert_eq!(newest(9), [at(4), at(3), at(2), at(1)]);
+    assert_eq!(newest(0), []);
     let sent = send_oldest(&mut pending, 2, at(5));
     assert_eq!(sent, [(at(1), true), (at(2), false)]);
     assert_eq!((pending.waiting(), pending.in_flight()), (2, 2));
@@ -205,6 +219,40 @@ fn time_outs_come_in_the_order_of_sending_and_reach_waiting_queries_too() {
 }
 
 #[test]
+fn search_for_the_oldest_query_takes_few_steps_a_query_however_many_came_since() {
+    let timeout = Duration::from_secs(5);
+    // One query of so many is lost, of those a client asks each millisecond.
+    for (each_ms, lost) in [(30, 100), (30, 2), (200, 10), (200, 2)] {
+        let mut pending = starting_at(5);
+        STEPS.set(0);
+        let mut asked = 0_u64;
+        for ms in 0..7_000 {
+            while let Some(query) = pending.expired(at(ms), timeout) {
+                pending.end(query.position, State::TimedOut);
+            }
+            let due = pending.poll_timeout(timeout);
+            assert!(due.is_none_or(|due| due > at(ms)));
+            for _ in 0..each_ms {
+                if !pending.submit(at(ms), Question::plain(0)) {
+                    continue;
+                }
+                asked += 1;
+                let position = pending.next_waiting().unwrap().position;
+                send_oldest(&mut pending, 1, at(ms));
+                if asked % lost != 0 {
+                    pending.end(position, State::Answered);
+                }
+            }
+        }
+        let (steps, numbers) = (STEPS.get(), u64::from(pending.next));
+        assert!(
+            steps < 4 * (numbers + 7_000),
+            "{steps} for {numbers} numbers"
+        );
+    }
+}
+
+#[test]
 fn a_query_that_timed_out_is_remembered_while_others_come_and_go() {
     let mut pending = starting_at(77);
     let lost: Vec<u16> = (0..TIMED_OUT_MAX)
@@ -239,10 +287,12 @@ fn queries_that_timed_out_make_room_when_all_others_are_open() {
         .map(|_| send_one(&mut pending, at(0)).id)
         .collect();
     assert!(!pending.submit(at(0), Question::plain(0)));
-    // All message IDs are taken: those of the open queries, and those kept for late responses.
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len() + TIMED_OUT_MAX, 65_536);
+    assert_eq!(ids.len(), OPEN_MAX as usize);
+    // All message IDs are taken but a few: those of the open queries, and those kept for late
+    // responses.
+    assert_eq!(pending.timed_out.len(), 65_536 - SPARE - ids.len());
 }
 
 #[test]
@@ -258,7 +308,7 @@ fn ids_of_queries_that_timed_out_last_are_not_given_to_others_when_all_are_taken
         pending.end(oldest.position, State::TimedOut);
         lost.push(oldest.id);
         let query = send_one(&mut pending, at(ms));
-        let kept = &lost[lost.len().saturating_sub(TIMED_OUT_MAX)..];
+        let kept = &lost[lost.len().saturating_sub(TIMED_OUT_MAX - SPARE)..];
         assert!(ms % 1_000 != 0 || !kept.contains(&query.id), "{ms}");
         assert_eq!(pending.find(oldest.id).unwrap().state, State::TimedOut);
     }
