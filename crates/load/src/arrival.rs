@@ -208,8 +208,8 @@ impl Schedule {
     }
 
     /// Passes over the queries due before `end`, at most `most` of them; returns how many. Takes
-    /// no longer for a billion than for a few: beyond `DRAWN_MAX` Poisson arrivals are as many
-    /// as the rate says.
+    /// no longer for a billion than for a few, in however many spans they are passed over: of all
+    /// Poisson arrivals beyond `DRAWN_MAX` as many are passed over as the rate says.
     pub fn skip_until(&mut self, end: Instant, most: u64) -> u64 {
         if self.next >= end {
             return 0;
@@ -247,14 +247,16 @@ impl Schedule {
     fn skip_poisson(&mut self, end: Instant, most: u64) -> u64 {
         let mut skipped = 0;
         while self.next < end && skipped < most {
-            if skipped == DRAWN_MAX {
-                let Gaps::Poisson(gaps) = &self.gaps else {
-                    break;
-                };
-                let rest = end.nanos_since(self.next) as f64 / gaps.gap_ns_mean;
-                self.next = end;
-                return skipped + (rest.round() as u64).min(most - skipped);
+            let Gaps::Poisson(gaps) = &mut self.gaps else {
+                break;
+            };
+            if gaps.skips_drawn == DRAWN_MAX {
+                let span_ns = end.nanos_since(self.next);
+                let (rest, passed_ns) = gaps.skip_evenly(span_ns, most - skipped);
+                self.next = later(self.next, passed_ns);
+                return skipped + rest;
             }
+            gaps.skips_drawn += 1;
             self.burst_left = 1;
             self.advance();
             skipped += 1;
@@ -263,7 +265,7 @@ impl Schedule {
     }
 }
 
-/// Poisson arrivals that [`Schedule::skip_until`] draws one by one.
+/// Poisson arrivals of one schedule that [`Schedule::skip_until`] draws one by one.
 const DRAWN_MAX: u64 = 1_000_000;
 
 #[inline]
@@ -352,6 +354,8 @@ struct PoissonGaps {
     /// The part of a nanosecond that the last due instant was rounded down by, carried along so
     /// that rounding never adds up.
     fraction_ns: f64,
+    /// Gaps that were drawn only to be passed over.
+    skips_drawn: u64,
 }
 
 impl PoissonGaps {
@@ -366,7 +370,22 @@ impl PoissonGaps {
             generator,
             gap_ns_mean: f64::from(workers) / rate_qps * 1e9,
             fraction_ns: 0.0,
+            skips_drawn: 0,
         }
+    }
+
+    /// How many arrivals a mean gap apart there are within `span_ns` from the next one on, that one
+    /// included, at most `most`; and the nanoseconds from it to the one after them.
+    fn skip_evenly(&mut self, span_ns: u64, most: u64) -> (u64, u64) {
+        let due = (span_ns as f64 - self.fraction_ns) / self.gap_ns_mean;
+        let due = (due.ceil() as u64).max(1);
+        let skipped = due.min(most);
+        let passed_ns = skipped as f64 * self.gap_ns_mean + self.fraction_ns;
+        let whole_ns = passed_ns.floor();
+        self.fraction_ns = passed_ns - whole_ns;
+        // Past the end of the span if all in it are passed over, whatever is lost by rounding.
+        let least_ns = if skipped == due { span_ns } else { 0 };
+        (skipped, least_ns.max(whole_ns as u64))
     }
 
     #[inline]

@@ -302,3 +302,32 @@ fn passing_over_a_billion_a_second_for_an_hour_takes_no_time_and_counts_them_all
         "{skipped}"
     );
 }
+
+#[test]
+fn poisson_arrivals_passed_over_in_many_spans_are_drawn_for_a_while_and_then_as_the_rate_says() {
+    for (rate_qps, burst) in [(1e9, 1), (1e9, 1_000), (123_456.0, 1)] {
+        let bursts = (rate_qps, Process::Poisson, burst);
+        let mut schedule = Schedule::of_bursts(bursts, (0, 1), 3, START);
+        if let Gaps::Poisson(gaps) = &mut schedule.gaps {
+            gaps.skips_drawn = DRAWN_MAX - 10;
+        }
+        let mut passed = 0;
+        for span in 1..=1_000 {
+            let end = Instant::from_nanos(START.as_nanos() + span * 10_000_000);
+            let in_span = schedule.skip_until(end, u64::MAX);
+            assert!(schedule.next_due() >= end);
+            // The first gap of each span is drawn.
+            let expected = rate_qps / 100.0;
+            let error = (in_span as f64 - expected).abs();
+            assert!(span == 1 || error < 20.0 * f64::from(burst), "{in_span}");
+            passed += in_span;
+        }
+        let expected = rate_qps * 10.0;
+        let error = (passed as f64 - expected).abs();
+        assert!(error < 200.0 * f64::from(burst), "{passed}");
+        // A part of what is left is as many as asked for.
+        let end = Instant::from_nanos(START.as_nanos() + 11_000_000_000);
+        assert_eq!(schedule.skip_until(end, 777), 777);
+        assert!(schedule.next_due() < end);
+    }
+}
