@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use driver::random::SEED_OCTETS;
 use driver::{
@@ -20,6 +21,11 @@ use proto::Instant;
 
 use crate::worker::{RunInputs, Worker, WorkerSummary};
 use crate::{Control, SetupError};
+
+/// How long a thread may handle deliveries before its workers take their turns. Each takes some
+/// microseconds, but one that makes room for thousands of queries that have waited for it; and who
+/// takes no turn for long passes for stuck.
+const DELIVERIES_MAX: Duration = Duration::from_millis(50);
 
 /// The workers of one thread.
 pub struct ThreadWorkers {
@@ -82,7 +88,12 @@ impl ThreadWorkers {
     /// Does all that can be done now; returns when it next wants to be called, at the latest.
     pub fn step(&mut self, driver: &mut impl Driver) -> Instant {
         let mut received = std::mem::take(&mut self.received);
-        while driver.receive(&mut received) {
+        let mut turn_due = Instant::FAR_FUTURE;
+        // What is delivered last still has to be handled.
+        while received.at < turn_due && driver.receive(&mut received) {
+            if turn_due == Instant::FAR_FUTURE {
+                turn_due = received.at + DELIVERIES_MAX;
+            }
             let index = received.socket.index as usize;
             let owner = self.owners.get(index).copied().unwrap_or(0);
             let Some(member) = self.members.get_mut(usize::from(owner)) else {

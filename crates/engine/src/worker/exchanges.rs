@@ -101,22 +101,25 @@ impl Worker {
     }
 
     /// Gives up the exchange of a query that has timed out, and tells the target so: it would keep
-    /// the place of another.
+    /// the place of another. False if the query had none.
     pub(super) fn cancel_exchange(
         &mut self,
         driver: &mut impl Driver,
         index: u32,
         token: u32,
         now: Instant,
-    ) {
+    ) -> bool {
         let Some(connection) = self.population.connection(index) else {
-            return;
+            return false;
         };
         if self.wire.cancel_request(connection, token) {
             self.write_plaintext(driver, index, now);
         } else if self.wire.cancel_stream(connection, token, now) {
             self.drive_quic(driver, index, now);
+        } else {
+            return false;
         }
+        true
     }
 }
 

@@ -270,6 +270,7 @@ impl Worker {
             .map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at);
         let phase = match self.course.phase {
             Phase::Finished => return Instant::FAR_FUTURE,
+            Phase::Draining if self.course.gives_up => now,
             Phase::SettingUp | Phase::Draining => Instant::FAR_FUTURE,
             Phase::Ready => now + Duration::from_micros(200),
             Phase::Offering => {

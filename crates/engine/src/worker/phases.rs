@@ -48,6 +48,8 @@ pub(super) struct Course {
     cut_off_at: Instant,
     /// When a connection was last usable.
     reached_at: Instant,
+    /// The drain is over, and queries are still to be given up in turns to come.
+    pub(super) gives_up: bool,
 }
 
 impl Default for Course {
@@ -59,6 +61,7 @@ impl Default for Course {
             ended_by: EndedBy::Duration,
             cut_off_at: Instant::FAR_FUTURE,
             reached_at: Instant::ZERO,
+            gives_up: false,
         }
     }
 }
@@ -234,7 +237,10 @@ impl Worker {
             true => GivenUp::Interrupted,
             false => GivenUp::TimedOut,
         };
-        self.give_up_open_queries(now, how);
+        self.course.gives_up = !self.give_up_open_queries(now, how);
+        if self.course.gives_up {
+            return;
+        }
         // How many there were before they were closed.
         let mut open_connections = self.ledger.open_connections;
         self.close_all(driver, now);

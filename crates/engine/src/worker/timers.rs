@@ -23,11 +23,21 @@ pub(super) enum GivenUp {
     Interrupted,
 }
 
+/// Queries that time out in one turn, but for the last client's; a turn offers fewer. Those of all
+/// clients may time out at once, and who ends all of them takes no other turn for long.
+const EXPIRED_MAX: u32 = 8_192;
+/// How many of them one is worth whose exchange is given up: the target has to learn of it.
+const EXCHANGE: u32 = 16;
+/// Queries that are given up in one turn when the drain is over.
+const GIVEN_UP_MAX: u32 = 65_536;
+
 impl Worker {
-    /// Handles every timer that is due at `now`.
+    /// Handles the timers that are due at `now`; when many queries have timed out, only some of
+    /// them.
     pub(super) fn fire_timers(&mut self, driver: &mut impl Driver, now: Instant) {
+        let mut expires = EXPIRED_MAX;
         while let Some(&Reverse((at, index))) = self.population.timers.peek() {
-            if at > now {
+            if at > now || expires == 0 {
                 break;
             }
             self.population.timers.pop();
@@ -35,13 +45,20 @@ impl Worker {
             // An entry that an earlier one replaced is stale.
             if client.timer_at == at {
                 client.timer_at = Instant::FAR_FUTURE;
-                self.fire(driver, index, now);
+                expires = self.fire(driver, (index, expires), now);
             }
         }
     }
 
-    fn fire(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        self.expire_queries(driver, index, now);
+    /// Handles a client's timer; `expires` of its queries may time out. Returns how many of others
+    /// still may.
+    fn fire(
+        &mut self,
+        driver: &mut impl Driver,
+        (index, expires): (u32, u32),
+        now: Instant,
+    ) -> u32 {
+        let expires = self.expire_queries(driver, (index, expires), now);
         self.fire_quic(driver, index, now);
         self.check_connection(driver, index, now);
         let timeout = self.plan.timeout;
@@ -69,12 +86,18 @@ impl Worker {
         }
         // Queries that have timed out made room.
         self.has_room_again(index, now);
+        expires
     }
 
-    fn expire_queries(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
+    fn expire_queries(
+        &mut self,
+        driver: &mut impl Driver,
+        (index, mut expires): (u32, u32),
+        now: Instant,
+    ) -> u32 {
         let timeout = self.plan.timeout;
         let mut in_flight_ended = 0;
-        loop {
+        while expires > 0 {
             let client = &mut self.population.clients[index as usize];
             let Some(query) = client.pending.expired(now, timeout) else {
                 break;
@@ -83,6 +106,7 @@ impl Worker {
             let sent = query.sent_at != Instant::ZERO;
             let in_flight = query.state == State::InFlight;
             in_flight_ended += u32::from(in_flight);
+            expires -= 1;
             if !in_flight {
                 // Those that were kept waiting are the oldest that wait.
                 client.kept_waiting = client.kept_waiting.saturating_sub(1);
@@ -112,8 +136,8 @@ impl Worker {
                 self.offer.release_lost(&mut self.population.events, 1, now);
             }
             self.tell(whose, &query, Told::End(end), now);
-            if in_flight {
-                self.cancel_exchange(driver, index, query.number, now);
+            if in_flight && self.cancel_exchange(driver, index, query.number, now) {
+                expires = expires.saturating_sub(EXCHANGE - 1);
             }
         }
         self.ledger.change_in_flight(
@@ -126,6 +150,7 @@ impl Worker {
         {
             connection.times.active_at = now;
         }
+        expires
     }
 
     /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
@@ -160,42 +185,72 @@ impl Worker {
         }
     }
 
-    /// Ends whatever is still open when the drain is over.
-    pub(super) fn give_up_open_queries(&mut self, now: Instant, how: GivenUp) {
+    /// Ends what is still open when the drain is over, or a part of it; true if nothing is left.
+    pub(super) fn give_up_open_queries(&mut self, now: Instant, how: GivenUp) -> bool {
+        let mut most = GIVEN_UP_MAX;
         for index in 0..self.population.clients.len() {
-            let client = &self.population.clients[index];
-            let (in_flight, role) = (client.pending.in_flight(), client.role);
-            while let Some(query) = self.population.clients[index].pending.next_waiting() {
-                self.population.clients[index]
-                    .pending
-                    .end(query.position, State::Lost);
-                match role {
-                    // It waits to be sent again.
-                    Role::Primary if query.sent_at != Instant::ZERO => {
-                        self.give_up(index as u32, &query, how);
-                    }
-                    Role::Primary => {
-                        let counts = self.ledger.of_lost(query.scheduled_at, 1);
-                        counts.not_sent.run_ended += 1;
-                    }
-                    Role::Fallback => {
-                        let counts = self.ledger.of_query(query.scheduled_at);
-                        counts.tcp_fallback.connection_losses += 1;
-                    }
+            most = self.give_up_waiting(index as u32, how, most);
+            most = self.give_up_in_flight(index as u32, (how, now), most);
+            if most == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends up to `most` queries of a client that wait; returns how many more may be ended.
+    fn give_up_waiting(&mut self, index: u32, how: GivenUp, mut most: u32) -> u32 {
+        let role = self.population.clients[index as usize].role;
+        while most > 0
+            && let Some(query) = self.population.clients[index as usize]
+                .pending
+                .next_waiting()
+        {
+            most -= 1;
+            self.population.clients[index as usize]
+                .pending
+                .end(query.position, State::Lost);
+            match role {
+                // It waits to be sent again.
+                Role::Primary if query.sent_at != Instant::ZERO => {
+                    self.give_up(index, &query, how);
+                }
+                Role::Primary => {
+                    let counts = self.ledger.of_lost(query.scheduled_at, 1);
+                    counts.not_sent.run_ended += 1;
+                }
+                Role::Fallback => {
+                    let counts = self.ledger.of_query(query.scheduled_at);
+                    counts.tcp_fallback.connection_losses += 1;
                 }
             }
-            while let Some(query) = self.population.clients[index].pending.oldest_in_flight() {
-                self.population.clients[index]
-                    .pending
-                    .end(query.position, State::TimedOut);
-                self.give_up(index as u32, &query, how);
-            }
-            self.ledger.change_in_flight(
-                self.population.whose(index as u32),
-                now,
-                -i64::from(in_flight),
-            );
         }
+        most
+    }
+
+    /// The same for those in flight.
+    fn give_up_in_flight(
+        &mut self,
+        index: u32,
+        (how, now): (GivenUp, Instant),
+        mut most: u32,
+    ) -> u32 {
+        let mut ended = 0;
+        while most > 0
+            && let Some(query) = self.population.clients[index as usize]
+                .pending
+                .oldest_in_flight()
+        {
+            most -= 1;
+            ended += 1;
+            self.population.clients[index as usize]
+                .pending
+                .end(query.position, State::TimedOut);
+            self.give_up(index, &query, how);
+        }
+        self.ledger
+            .change_in_flight(self.population.whose(index), now, -ended);
+        most
     }
 
     /// Counts a query that was sent and has no response.

@@ -61,22 +61,12 @@ impl Ledger {
     /// each once.
     pub(crate) fn count_kept_waiting(&mut self, client: &mut Client, room: u32) {
         let waiting = client.pending.waiting();
-        let mut new = waiting.saturating_sub(room.max(client.kept_waiting));
+        let new = waiting.saturating_sub(room.max(client.kept_waiting));
         // Those that there is room for are taken off when they are sent.
         client.kept_waiting = waiting;
-        // The newest are those not counted yet.
-        let mut query = client.pending.next_waiting();
-        let mut passed = 0;
-        while let Some(current) = query
-            && new > 0
-        {
-            passed += 1;
-            if passed + new > client.pending.waiting() {
-                let counts = &mut self.tally.of_query(current.scheduled_at).counts;
-                counts.waited_for_stream += 1;
-                new -= 1;
-            }
-            query = client.pending.next_waiting_after(current);
+        // The newest are those not counted yet. The oldest may be many thousands.
+        for scheduled_at in client.pending.newest_waiting(new) {
+            self.tally.of_query(scheduled_at).counts.waited_for_stream += 1;
         }
     }
 
