@@ -110,6 +110,8 @@ impl Worker {
             };
             return self.end_offering(now, ended_by);
         }
+        let run_start = self.course.timeline.run_started_at;
+        self.offer.leave_warmup(&mut self.ledger, (now, run_start));
         self.offer.allow_due(0, true);
         if now >= self.population.joins_at && self.offer.is_fill_due(now) {
             self.fill(now);

@@ -13,12 +13,8 @@ use load::profile::{ProfilePace, ProfiledClients};
 use load::{Arrival, ClientArrival, ConnectionPolicy, Plan, Shape};
 use proto::Instant;
 
-use crate::worker::ledger::tally::Tally;
+use super::unoffered::{COUNTED_MAX, Unoffered};
 use crate::worker::population::Population;
-
-/// Queries that a worker which could not keep up counts one by one; how many more were due is then
-/// as many as the rate says.
-const COUNTED_MAX: u64 = 10_000_000;
 
 /// When the clients of one worker ask.
 pub(crate) struct ByClient {
@@ -189,22 +185,12 @@ impl ByClient {
         }
     }
 
-    /// Passes over the queries that are due before `end`; calls `each` with how many were due at
-    /// an instant.
-    fn skip_until(&mut self, end: Instant, mut each: impl FnMut(Instant, u64)) {
-        let mut counted = 0;
-        while self.is_open() && self.next_due() < end {
-            if counted == COUNTED_MAX {
-                let left_s = end.nanos_since(self.next_due()) as f64 / 1e9;
-                let rate_qps = self.paces.rate_qps() * self.paces.len() as f64;
-                each(self.next_due(), (left_s * rate_qps) as u64);
-                break;
-            }
-            let Some((due, _)) = self.take() else { break };
-            each(due, 1);
-            counted += 1;
+    /// Takes the next query if one is due before `end`, whatever becomes of those before.
+    fn take_before(&mut self, end: Instant) -> Option<Instant> {
+        if !self.is_open() || self.next_due() >= end {
+            return None;
         }
-        self.due.clear();
+        self.take().map(|(due, _)| due)
     }
 
     /// Lets a client of the closed loop think about its next query, if it can ask it.
@@ -221,22 +207,16 @@ impl ByClient {
         }
     }
 
-    /// Counts what was due before `end` and was never offered, of what is `left` of the measured
-    /// run.
-    pub(super) fn count_unoffered(
-        &mut self,
-        left: &mut u64,
-        tally: &mut Tally,
-        (run_start, end): (Instant, Instant),
-    ) {
-        self.skip_until(end, |due, queries| {
-            let queries = match due < run_start {
-                true => queries,
-                false => queries.min(*left),
+    /// Counts what was due before `end` and was never offered.
+    pub(super) fn count_unoffered(&mut self, unoffered: &mut Unoffered<'_>, end: Instant) {
+        for _ in 0..COUNTED_MAX {
+            let Some(due) = self.take_before(end) else {
+                return self.due.clear();
             };
-            *left -= if due < run_start { 0 } else { queries };
-            tally.due_at(due);
-            tally.count_unoffered(due, queries);
-        });
+            unoffered.count(due, 1);
+        }
+        let rate_qps = self.paces.rate_qps() * self.paces.len() as f64;
+        unoffered.count_at_rate(rate_qps, (self.next_due(), end));
+        self.due.clear();
     }
 }

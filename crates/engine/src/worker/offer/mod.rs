@@ -13,6 +13,7 @@ mod replayed;
 pub(crate) mod scripted;
 mod submit;
 mod throttle;
+mod unoffered;
 
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ use questions::QuestionCursor;
 use replayed::Replayed;
 use scripted::Scripted;
 use submit::{Asking, Due};
+use unoffered::Unoffered;
 
 /// Queries that time has made due and that a turn may offer, beside one for each query that has
 /// ended since: a worker that cannot keep up shares its time between asking and reading, and so
@@ -40,8 +42,8 @@ use submit::{Asking, Due};
 const DUE_EACH_TURN: u32 = 256;
 /// Most that a turn may offer; a worker that was held up catches up in such steps.
 const DUE_MAX: u32 = 4_096;
-/// How long after the end of the run queries that were due before it may still be offered: as long
-/// as a worker may have to wait for its CPU on a host with other things to do.
+/// How long after the end of the run, or of its warm-up, queries that were due before it may still
+/// be offered: as long as a worker may have to wait for its CPU on a host with other things to do.
 const CATCH_UP_MAX: Duration = Duration::from_millis(100);
 
 /// One worker's share of the load.
@@ -312,6 +314,22 @@ impl Offer {
         is_open && self.next_due() < end && now < run_end + CATCH_UP_MAX
     }
 
+    /// Leaves the queries of the warm-up, if a worker that could not keep up is still at them at
+    /// `now`: none of the run would be sent else.
+    #[inline]
+    pub(crate) fn leave_warmup(
+        &mut self,
+        ledger: &mut Ledger,
+        (now, run_start): (Instant, Instant),
+    ) {
+        if let Mode::Open(open) = &mut self.mode
+            && open.next_due() < run_start
+            && now >= run_start + CATCH_UP_MAX
+        {
+            open.leave_warmup(&mut ledger.tally, run_start);
+        }
+    }
+
     /// Counts the queries that were due before `end` and will never be sent: the worker could not
     /// keep up.
     pub(crate) fn count_unoffered(
@@ -319,11 +337,14 @@ impl Offer {
         ledger: &mut Ledger,
         (run_start, end): (Instant, Instant),
     ) {
-        let (left, tally) = (&mut self.questions.left, &mut ledger.tally);
+        let mut unoffered = Unoffered {
+            left: &mut self.questions.left,
+            tally: &mut ledger.tally,
+        };
         match &mut self.mode {
-            Mode::Open(open) => open.count_unoffered(left, tally, (run_start, end)),
-            Mode::ByClient(clients) => clients.count_unoffered(left, tally, (run_start, end)),
-            Mode::Replayed(replayed) => replayed.count_unoffered(left, tally, end),
+            Mode::Open(open) => open.count_unoffered(&mut unoffered, (run_start, end)),
+            Mode::ByClient(clients) => clients.count_unoffered(&mut unoffered, end),
+            Mode::Replayed(replayed) => replayed.count_unoffered(&mut unoffered, end),
             Mode::Closed(_) | Mode::Scripted(_) => {}
         }
     }

@@ -7,6 +7,7 @@ use load::arrival::{Arrival, Schedule};
 use proto::Instant;
 
 use super::submit::Due;
+use super::unoffered::Unoffered;
 use crate::worker::ledger::tally::Tally;
 
 /// When queries are due, and who asks the next one.
@@ -66,26 +67,30 @@ impl Open {
         Some(Due::of((due, client)))
     }
 
-    /// Counts the queries that were due before `end` and will never be sent, of those that are
-    /// `left` in the measured run.
+    /// Counts the queries that were due before `run_start` and will never be sent.
+    pub(super) fn leave_warmup(&mut self, tally: &mut Tally, run_start: Instant) {
+        if let Some(schedule) = &mut self.schedule {
+            let queries = schedule.skip_until(run_start, u64::MAX);
+            tally.count_unoffered(Instant::ZERO, queries);
+        }
+    }
+
+    /// Counts the queries that were due before `end` and will never be sent.
     pub(super) fn count_unoffered(
         &mut self,
-        left: &mut u64,
-        tally: &mut Tally,
+        unoffered: &mut Unoffered<'_>,
         (run_start, end): (Instant, Instant),
     ) {
+        self.leave_warmup(unoffered.tally, run_start.min(end));
         let Some(schedule) = &mut self.schedule else {
             return;
         };
-        let of_warmup = schedule.skip_until(run_start.min(end), u64::MAX);
-        tally.count_unoffered(Instant::ZERO, of_warmup);
-        while *left > 0 && schedule.next_due() < end {
+        while *unoffered.left > 0 && schedule.next_due() < end {
             let due = schedule.next_due();
-            tally.due_at(due);
-            let until = end.min(tally.due_last() + Duration::from_nanos(1));
-            let queries = schedule.skip_until(until, *left);
-            *left -= queries;
-            tally.count_unoffered(due, queries);
+            unoffered.tally.due_at(due);
+            let until = end.min(unoffered.tally.due_last() + Duration::from_nanos(1));
+            let queries = schedule.skip_until(until, *unoffered.left);
+            unoffered.count(due, queries);
         }
     }
 }

@@ -13,14 +13,14 @@ use load::replay::ReplayCursor;
 use proto::Instant;
 
 use super::submit::Due;
-use crate::worker::ledger::tally::Tally;
+use super::unoffered::{COUNTED_MAX, Unoffered};
 
 /// When the clients of one worker ask what.
 pub(crate) struct Replayed {
     replay: Arc<Replay>,
     cursor: ReplayCursor,
-    /// Number of the worker's first client.
-    first: u32,
+    /// The worker's, by their numbers in the population.
+    clients: Range<u32>,
     /// When the first query of the list is due; far in the future until the run starts.
     start: Instant,
     /// When the worker's next query is due.
@@ -31,8 +31,8 @@ impl Replayed {
     /// The queries of these clients.
     pub(crate) fn new(replay: &Arc<Replay>, clients: Range<u32>) -> Self {
         Replayed {
-            first: clients.start,
-            cursor: ReplayCursor::new(replay, clients),
+            cursor: ReplayCursor::new(replay, clients.clone()),
+            clients,
             replay: Arc::clone(replay),
             start: Instant::FAR_FUTURE,
             next_due: Instant::FAR_FUTURE,
@@ -65,7 +65,7 @@ impl Replayed {
         let query = self.cursor.peek(&self.replay)?;
         let due = Due {
             at: self.next_due,
-            client: query.client - self.first,
+            client: query.client - self.clients.start,
             question: Some(Question::plain(query.question)),
         };
         self.cursor.advance(&self.replay);
@@ -73,13 +73,18 @@ impl Replayed {
         Some(due)
     }
 
-    /// Counts what was due before `end` and was never offered, of what is `left`.
-    pub(super) fn count_unoffered(&mut self, left: &mut u64, tally: &mut Tally, end: Instant) {
-        while self.next_due() < end {
-            let Some(due) = self.take() else { break };
-            tally.due_at(due.at);
-            *left -= 1;
-            tally.count_unoffered(due.at, 1);
+    /// Counts what was due before `end` and was never offered.
+    pub(super) fn count_unoffered(&mut self, unoffered: &mut Unoffered<'_>, end: Instant) {
+        for _ in 0..COUNTED_MAX {
+            if self.next_due() >= end {
+                return;
+            }
+            let Some(due) = self.take() else { return };
+            unoffered.count(due.at, 1);
         }
+        let own = self.replay.queries_of(&self.clients) as f64;
+        let share = own / self.replay.queries_total() as f64;
+        let rate_qps = share * self.replay.rate_qps().unwrap_or(0.0);
+        unoffered.count_at_rate(rate_qps, (self.next_due(), end));
     }
 }

@@ -6,3 +6,4 @@ mod echo;
 mod groups;
 mod idle_memory;
 mod late_generator;
+mod overshoot;
