@@ -62,3 +62,32 @@ fn counts_of_a_self_test_are_exact() {
         );
     }
 }
+
+/// The highest rate that can be asked for is a thousand times what a host can offer.
+#[test]
+fn a_billion_queries_a_second_end_in_time_with_a_record_and_every_query_accounted_for() {
+    for (transport, flags) in [
+        ("udp", "--clients 10 --arrival constant"),
+        ("udp", "--clients 1 --arrival poisson --warmup 500ms"),
+        ("tcp", "--clients 10"),
+        ("dot", "--clients 300 --arrival poisson"),
+        ("doq", "--clients 10"),
+        ("doh2", "--clients 10"),
+    ] {
+        let record = measured(&format!(
+            "--rate 1000M --duration 2s --timeout 2s --transport {transport} {flags}"
+        ));
+        assert_eq!(record.ended_by, EndedBy::Duration, "{transport}");
+        assert!(record.workers.iter().all(|worker| !worker.left_behind));
+        let counts = &record.total.counts;
+        assert_eq!(counts.check_identity(), Ok(()), "{transport}");
+        // Some were sent; those that the generator did not come to count as not sent.
+        assert!(
+            counts.sent > 0 && counts.not_sent.run_ended > 0,
+            "{transport}"
+        );
+        let two_seconds = 2_000_000_000_u64;
+        let near = counts.offered.abs_diff(two_seconds) < two_seconds / 100;
+        assert!(near, "{transport}: {}", counts.offered);
+    }
+}
