@@ -6,6 +6,7 @@
 use crate::interval::Interval;
 use crate::notation;
 use crate::record::RunRecord;
+use crate::statistics::{Events, Range};
 
 mod scope;
 mod summary;
@@ -111,6 +112,14 @@ impl Unit {
             Unit::Nanoseconds => "nanoseconds",
             Unit::Seconds => "seconds",
             Unit::Number => "number",
+        }
+    }
+
+    /// Where values can lie.
+    pub fn range(self) -> Range {
+        match self {
+            Unit::Share => Range::Share,
+            _ => Range::Positive,
         }
     }
 
@@ -233,6 +242,20 @@ impl Metric {
     /// The figure of a whole run; none if it was not measured.
     pub fn of(self, record: &RunRecord) -> Option<f64> {
         (self.row().value)(&Scope::run(record))
+    }
+
+    /// The events that a share of a whole run counts; none of any other figure.
+    pub fn events(self, record: &RunRecord) -> Option<Events> {
+        let counts = &record.total.counts;
+        let some = match self {
+            Metric::Loss => counts.lost(),
+            Metric::Answered => counts.responses,
+            _ => return None,
+        };
+        Some(Events {
+            some,
+            all: counts.offered,
+        })
     }
 
     /// The figure of an interval of a run; none if nothing of it happened there. Losses are a share

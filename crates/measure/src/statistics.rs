@@ -5,15 +5,16 @@
 //! throughout, because one disturbed run must not decide. Whatever is random draws from the
 //! generator that is handed in, so the same figures and the same seed give the same result.
 //!
-//! Distributions (normal, Student's t, binomial) are those of the crate `statrs`. Nothing panics on
-//! input: what cannot be computed from so few values is none. Values must not be NaN; a NaN sorts
-//! last and makes what depends on it NaN.
+//! Distributions (normal, Student's t, binomial, beta) are those of the crate `statrs`. Nothing
+//! panics on input: what cannot be computed from so few values is none. Values must not be NaN; a
+//! NaN sorts last and makes what depends on it NaN.
 
 mod autocorrelation;
 mod bootstrap;
 mod interval;
 mod nested;
 mod noise;
+mod range;
 mod rank;
 mod trend;
 
@@ -25,6 +26,7 @@ pub use bootstrap::Bootstrap;
 pub use interval::{ConfidenceInterval, MeanTest, interval_of_mean, interval_of_median, welch};
 pub use nested::Nested;
 pub use noise::noise_floor;
+pub use range::{Events, Range, interval_of_difference, interval_of_share};
 pub use rank::{RankTest, cliffs_delta, hodges_lehmann, holm, mann_whitney, midranks};
 pub use trend::{Trend, mann_kendall, theil_sen};
 

@@ -11,7 +11,7 @@ use measure::internet::Internet;
 use measure::line::{Direction, Line};
 use measure::metric::Metric;
 use measure::notation::{count, counted, latency};
-use measure::statistics::{Nested, welch};
+use measure::statistics::{Events, Nested, welch};
 use serde::de::DeserializeOwned;
 
 use super::ceilings::Ceilings;
@@ -98,23 +98,23 @@ impl<'a> Results<'a> {
 
     /// The metric at each start of a cell; none without a record that has it.
     pub(super) fn values(&self, turns: &[Turn], metric: Metric) -> Result<Option<Nested>, Failure> {
-        let starts: Result<Vec<Vec<f64>>, Failure> = turns
-            .iter()
-            .map(|turn| values(self.folder, turn, &self.experiment, metric))
-            .collect();
-        Ok(Nested::new(&starts?, LEVEL))
+        let mut starts: Vec<Vec<f64>> = Vec::new();
+        let mut events: Option<Events> = None;
+        for turn in turns {
+            let records = records(self.folder, turn, &self.experiment)?;
+            starts.push(records.iter().filter_map(|it| metric.of(it)).collect());
+            for of_run in records.iter().filter_map(|it| metric.events(it)) {
+                let sum = events.get_or_insert_default();
+                sum.some += of_run.some;
+                sum.all += of_run.all;
+            }
+        }
+        let nested = Nested::new(&starts, metric.unit().range(), LEVEL);
+        Ok(nested.map(|nested| match events {
+            Some(events) => nested.with_events(events),
+            None => nested,
+        }))
     }
-}
-
-/// The metric of each run of a start that is used and was made.
-fn values(
-    folder: &Path,
-    turn: &Turn,
-    experiment: &Experiment,
-    metric: Metric,
-) -> Result<Vec<f64>, Failure> {
-    let records = records(folder, turn, experiment)?;
-    Ok(records.iter().filter_map(|it| metric.of(it)).collect())
 }
 
 /// The record of each run of a start that is used and was made.

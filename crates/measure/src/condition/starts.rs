@@ -2,7 +2,7 @@
 
 use super::{Bound, Criterion, Operator};
 use crate::metric::{Metric, Unit};
-use crate::statistics::{ConfidenceInterval, Nested, interval_of_mean, welch};
+use crate::statistics::{ConfidenceInterval, Nested, welch};
 
 /// Starts that are ever advised.
 const STARTS_MAX: f64 = 10_000.0;
@@ -41,7 +41,7 @@ impl Criterion {
             return cannot_tell("a word, no number: give a bound".to_owned());
         };
         let estimate = match (bound, against) {
-            (Bound::Value(_), _) => Estimate::of_value(cell, level),
+            (Bound::Value(_), _) => Estimate::of_value(cell),
             (_, None) => return cannot_tell("a change of nothing: no cell to compare".to_owned()),
             (Bound::Difference(_), Some(against)) => Estimate::of_difference(against, cell, level),
             (Bound::Change(_), Some(against)) => match metric.unit() {
@@ -76,19 +76,18 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of_value(cell: &Nested, level: f64) -> Option<Estimate> {
+    fn of_value(cell: &Nested) -> Option<Estimate> {
         Some(Estimate {
             value: cell.mean,
-            interval: interval_of_mean(&cell.means, level)?,
+            interval: cell.interval?,
             starts: cell.means.len(),
         })
     }
 
     fn of_difference(from: &Nested, to: &Nested, level: f64) -> Option<Estimate> {
-        let test = welch(&from.means, &to.means, level)?;
         Some(Estimate {
-            value: test.difference,
-            interval: test.interval,
+            value: to.mean - from.mean,
+            interval: from.difference_to(to, level)?,
             starts: to.means.len(),
         })
     }
@@ -135,7 +134,11 @@ impl Estimate {
     /// How many starts would tell: intervals get narrower with the root of their number.
     fn starts_needed(&self, number: f64) -> Option<u64> {
         let distance = (self.value - number).abs();
-        let times = (self.interval.half_width() / distance).powi(2);
+        let reach = match number > self.value {
+            true => self.interval.high - self.value,
+            false => self.value - self.interval.low,
+        };
+        let times = (reach / distance).powi(2);
         let starts = (self.starts as f64 * times)
             .ceil()
             .max(self.starts as f64 + 1.0);
@@ -147,10 +150,11 @@ impl Estimate {
 mod tests {
     use super::*;
     use crate::condition::Condition;
+    use crate::statistics::{Events, Range};
 
     fn cell(means: &[f64]) -> Nested {
         let starts: Vec<Vec<f64>> = means.iter().map(|mean| vec![*mean]).collect();
-        Nested::new(&starts, 0.95).unwrap()
+        Nested::new(&starts, Range::Positive, 0.95).unwrap()
     }
 
     fn holding(condition: &str, cell: &Nested, against: Option<&Nested>) -> Holding {
@@ -199,5 +203,37 @@ mod tests {
             holding("qps < +1%", &none, Some(&none)).holds,
             Holds::CannotTell
         );
+    }
+
+    #[test]
+    fn a_figure_that_varies_by_more_than_it_is_has_no_impossible_interval() {
+        let rough = cell(&[1_000.0, 9_000.0, 200.0]);
+        let found = holding("qps > -1000", &rough, Some(&rough));
+        assert_eq!(found.holds, Holds::CannotTell);
+        let found = holding("p99 > 1ns", &rough, None);
+        assert!(!found.found.contains('-'), "{found:?}");
+        let shares: Vec<Vec<f64>> = [0.9, 0.99, 0.2].map(|it| vec![it]).to_vec();
+        let shares = Nested::new(&shares, Range::Share, 0.95).unwrap();
+        assert!(shares.interval.unwrap().high < 1.0);
+        assert_eq!(
+            holding("server.throttled < 100%", &shares, None).holds,
+            Holds::Yes
+        );
+    }
+
+    #[test]
+    fn no_loss_among_so_many_queries_leaves_open_a_loss_that_is_rarer() {
+        let events = Events {
+            some: 0,
+            all: 79_000,
+        };
+        let none = cell(&[0.0, 0.0, 0.0]).with_events(events);
+        assert_eq!(holding("loss < 0.01%", &none, None).holds, Holds::Yes);
+        let found = holding("loss < 0.0002%", &none, None);
+        assert_eq!(found.holds, Holds::CannotTell);
+        assert_eq!(found.found, "loss 0.00 % (0.00 % to <0.01 %)");
+        // The same against itself: it may have become more or less by what neither excludes.
+        let change = holding("loss < +0.0002%", &none, Some(&none));
+        assert_eq!(change.holds, Holds::CannotTell);
     }
 }

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
-use super::sorted;
+use super::{Range, sorted};
 
 /// An interval that holds the true value with the probability `level`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,24 @@ impl ConfidenceInterval {
     /// True if all of it is in `other`, the ends included.
     pub fn is_within(&self, other: &ConfidenceInterval) -> bool {
         other.contains(self.low) && other.contains(self.high)
+    }
+
+    /// The interval that holds all of this one and all of `other`.
+    pub fn joined(&self, other: &ConfidenceInterval) -> ConfidenceInterval {
+        ConfidenceInterval {
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+            level: self.level,
+        }
+    }
+
+    /// The interval that holds `value` too.
+    pub fn extended_to(&self, value: f64) -> ConfidenceInterval {
+        ConfidenceInterval {
+            low: self.low.min(value),
+            high: self.high.max(value),
+            level: self.level,
+        }
     }
 
     /// Half its width.
@@ -62,23 +80,25 @@ pub fn interval_of_median(values: &[f64], level: f64) -> Option<ConfidenceInterv
     })
 }
 
-/// The interval of the mean by Student's t, for a few values that are about normally distributed;
-/// there it is one of the median too. None with fewer than two values.
-pub fn interval_of_mean(values: &[f64], level: f64) -> Option<ConfidenceInterval> {
+/// The interval of the mean by Student's t on the scale of its [`Range`], for a few values that are
+/// about normally distributed; there it is one of the median too. None with fewer than two values.
+pub fn interval_of_mean(values: &[f64], range: Range, level: f64) -> Option<ConfidenceInterval> {
     let number = values.len() as f64;
     if values.len() < 2 || !(0.0..1.0).contains(&level) {
         return None;
     }
     let mean = values.iter().sum::<f64>() / number;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let error = (squares / (number - 1.0) / number).sqrt();
     let t = StudentsT::new(0.0, 1.0, number - 1.0).ok()?;
-    let reach = error * t.inverse_cdf(0.5 + level / 2.0);
-    Some(ConfidenceInterval {
-        low: mean - reach,
-        high: mean + reach,
-        level,
-    })
+    let reach = error_of_mean(values) * t.inverse_cdf(0.5 + level / 2.0);
+    Some(range.around(mean, reach, level))
+}
+
+/// The standard error of the mean of two values or more.
+pub(super) fn error_of_mean(values: &[f64]) -> f64 {
+    let number = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / number;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (number - 1.0) / number).sqrt()
 }
 
 /// What [`welch`] found.
@@ -100,15 +120,8 @@ pub fn welch(from: &[f64], to: &[f64], level: f64) -> Option<MeanTest> {
         return None;
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    // The variance of the mean.
-    let variance = |values: &[f64]| {
-        let number = values.len() as f64;
-        let middle = mean(values);
-        let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
-        squares / (number - 1.0) / number
-    };
     let difference = mean(to) - mean(from);
-    let (one, other) = (variance(from), variance(to));
+    let (one, other) = (error_of_mean(from).powi(2), error_of_mean(to).powi(2));
     let error = (one + other).sqrt();
     if error == 0.0 {
         let p_value = f64::from(u8::from(difference == 0.0));
@@ -123,8 +136,7 @@ pub fn welch(from: &[f64], to: &[f64], level: f64) -> Option<MeanTest> {
             p_value,
         });
     }
-    let parts = one.powi(2) / (from.len() - 1) as f64 + other.powi(2) / (to.len() - 1) as f64;
-    let t = StudentsT::new(0.0, 1.0, (one + other).powi(2) / parts).ok()?;
+    let t = StudentsT::new(0.0, 1.0, degrees_of_freedom(from, to)).ok()?;
     let reach = error * t.inverse_cdf(0.5 + level / 2.0);
     Some(MeanTest {
         difference,
@@ -135,4 +147,11 @@ pub fn welch(from: &[f64], to: &[f64], level: f64) -> Option<MeanTest> {
         },
         p_value: (2.0 * t.sf(difference.abs() / error)).min(1.0),
     })
+}
+
+/// Those of the error of a difference of means (Welch and Satterthwaite).
+pub(super) fn degrees_of_freedom(from: &[f64], to: &[f64]) -> f64 {
+    let (one, other) = (error_of_mean(from).powi(2), error_of_mean(to).powi(2));
+    let parts = one.powi(2) / (from.len() - 1) as f64 + other.powi(2) / (to.len() - 1) as f64;
+    (one + other).powi(2) / parts
 }

@@ -2,7 +2,9 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{ConfidenceInterval, interval_of_mean};
+use super::interval::{degrees_of_freedom, error_of_mean};
+use super::{ConfidenceInterval, Events, Range};
+use super::{interval_of_difference, interval_of_mean, interval_of_share};
 
 /// The probability with which a difference that is there is to be found.
 const POWER: f64 = 0.8;
@@ -20,11 +22,15 @@ pub struct Nested {
     pub within_starts: Option<f64>,
     /// Interval of the mean; none with one start.
     pub interval: Option<ConfidenceInterval>,
+    /// Where it can lie.
+    pub range: Range,
+    /// Of a share, the events of all runs, where they were counted.
+    events: Option<Events>,
 }
 
 impl Nested {
-    /// From the values of each start. None without a value.
-    pub fn new(starts: &[Vec<f64>], level: f64) -> Option<Nested> {
+    /// From the values of each start, a figure that can lie in `range`. None without a value.
+    pub fn new(starts: &[Vec<f64>], range: Range, level: f64) -> Option<Nested> {
         let starts: Vec<&Vec<f64>> = starts.iter().filter(|values| !values.is_empty()).collect();
         if starts.is_empty() {
             return None;
@@ -40,19 +46,58 @@ impl Nested {
             mean: mean(&means),
             between_starts: between.sqrt(),
             within_starts: within.map(f64::sqrt),
-            interval: interval_of_mean(&means, level),
+            interval: interval_of_mean(&means, range, level),
             means,
+            range,
+            events: None,
         })
     }
 
+    /// The same share with the events of all runs: what these leave open the interval holds too.
+    pub fn with_events(mut self, events: Events) -> Nested {
+        self.events = Some(events);
+        self.interval = self.interval.map(|it| self.with_exact(it));
+        self
+    }
+
+    fn with_exact(&self, interval: ConfidenceInterval) -> ConfidenceInterval {
+        let events = self.events;
+        let exact = events.and_then(|events| interval_of_share(events, interval.level));
+        exact.map_or(interval, |exact| interval.joined(&exact))
+    }
+
+    /// The interval of the mean of `to` minus that of this one, neither of which leaves its range.
+    /// None unless both have two starts.
+    pub fn difference_to(&self, to: &Nested, level: f64) -> Option<ConfidenceInterval> {
+        if self.means.len().min(to.means.len()) < 2 {
+            return None;
+        }
+        let errors = [self, to].map(|it| error_of_mean(&it.means));
+        let t = match errors {
+            [0.0, 0.0] => 0.0,
+            _ => StudentsT::new(0.0, 1.0, degrees_of_freedom(&self.means, &to.means))
+                .ok()?
+                .inverse_cdf(0.5 + level / 2.0),
+        };
+        let within = |it: &Nested, error: f64| {
+            let interval = it.range.around(it.mean, t * error, level);
+            (it.mean, it.with_exact(interval))
+        };
+        Some(interval_of_difference(
+            within(self, errors[0]),
+            within(to, errors[1]),
+        ))
+    }
+
     /// The least difference to another cell, as repeated and as variable as this one, that is
-    /// found four times of five. None with one start.
+    /// found four times of five. None with one start, and if no such difference is possible.
     pub fn detectable(&self, level: f64) -> Option<f64> {
         let variance = variance(&self.means)?;
         let number = self.means.len() as f64;
         let t = StudentsT::new(0.0, 1.0, 2.0 * (number - 1.0)).ok()?;
         let error = (2.0 * variance / number).sqrt();
-        Some((t.inverse_cdf(0.5 + level / 2.0) + t.inverse_cdf(POWER)) * error)
+        let least = (t.inverse_cdf(0.5 + level / 2.0) + t.inverse_cdf(POWER)) * error;
+        (self.range != Range::Share || least < 1.0).then_some(least)
     }
 }
 
@@ -108,15 +153,20 @@ mod tests {
     fn both_components_are_those_of_a_table_of_analysis_of_variance() {
         // Means 10, 14 and 12; within 2; between (4 - 2 / 2).
         let starts = [vec![9.0, 11.0], vec![13.0, 15.0], vec![11.0, 13.0]];
-        let nested = Nested::new(&starts, 0.95).unwrap();
+        let nested = Nested::new(&starts, Range::Any, 0.95).unwrap();
         assert_eq!((nested.mean, nested.means.len()), (12.0, 3));
         assert!((nested.within_starts.unwrap() - 2_f64.sqrt()).abs() < 1e-12);
         assert!((nested.between_starts - 3_f64.sqrt()).abs() < 1e-12);
         let interval = nested.interval.unwrap();
         // t of 2 degrees of freedom is 4.3027; 2 / sqrt(3).
         assert!((interval.high - 12.0 - 4.968).abs() < 1e-2, "{interval:?}");
-        assert_eq!(Nested::new(&[], 0.95), None);
-        assert_eq!(Nested::new(&[vec![1.0]], 0.95).unwrap().interval, None);
+        assert_eq!(Nested::new(&[], Range::Any, 0.95), None);
+        assert_eq!(
+            Nested::new(&[vec![1.0]], Range::Any, 0.95)
+                .unwrap()
+                .interval,
+            None
+        );
     }
 
     #[test]
@@ -127,7 +177,7 @@ mod tests {
             let pair = [(); 2].map(|()| cell(&mut generator, 100.0, 3.0, 5));
             let means = pair
                 .each_ref()
-                .map(|it| Nested::new(it, 0.95).unwrap().means);
+                .map(|it| Nested::new(it, Range::Any, 0.95).unwrap().means);
             let runs = pair.each_ref().map(|it| it.concat());
             let alarm = |it: &[Vec<f64>; 2]| {
                 let test = welch(&it[0], &it[1], 0.95).unwrap();
@@ -146,13 +196,13 @@ mod tests {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(2);
         let (mut found, mut differences) = (0, 0.0);
         for _ in 0..200 {
-            let one = Nested::new(&cell(&mut generator, 100.0, 2.0, 3), 0.95).unwrap();
+            let one = Nested::new(&cell(&mut generator, 100.0, 2.0, 3), Range::Any, 0.95).unwrap();
             differences += one.detectable(0.95).unwrap() / 200.0;
         }
         for _ in 0..200 {
             let from = cell(&mut generator, 100.0, 2.0, 3);
             let to = cell(&mut generator, 100.0 + differences, 2.0, 3);
-            let [from, to] = [from, to].map(|it| Nested::new(&it, 0.95).unwrap().means);
+            let [from, to] = [from, to].map(|it| Nested::new(&it, Range::Any, 0.95).unwrap().means);
             found += usize::from(welch(&from, &to, 0.95).unwrap().p_value < 0.05);
         }
         assert!((130..=185).contains(&found), "{found}");

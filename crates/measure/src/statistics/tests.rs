@@ -74,10 +74,11 @@ fn interval_of_the_median_has_the_coverage_of_the_binomial_table() {
 /// Student's t with 4 degrees of freedom at 0.975 is 2.776.
 #[test]
 fn interval_of_the_mean_is_student_s() {
-    let interval = interval_of_mean(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).expect("five values");
+    let interval =
+        interval_of_mean(&[1.0, 2.0, 3.0, 4.0, 5.0], Range::Any, 0.95).expect("five values");
     near(interval.low, 3.0 - 2.776 * 0.5_f64.sqrt(), 1e-3);
     near(interval.high, 3.0 + 2.776 * 0.5_f64.sqrt(), 1e-3);
-    assert_eq!(interval_of_mean(&[1.0], 0.95), None);
+    assert_eq!(interval_of_mean(&[1.0], Range::Any, 0.95), None);
 }
 
 /// The example of the article on Welch's test in Wikipedia, samples A1 and A2: t = 2.46, 25 degrees

@@ -2,7 +2,7 @@
 //! must not differ, cells that are not must, and what cannot be told is said to be so.
 
 use measure::condition::{Condition, Holds};
-use measure::statistics::{Nested, welch};
+use measure::statistics::{Nested, Range, welch};
 use responder::Delay;
 
 use crate::sim::{Sim, delay};
@@ -60,7 +60,7 @@ fn found(qps: [f64; 2], between: f64) -> (usize, usize) {
         let cells = [0, 1].map(|it| cell(1_000 + 2 * experiment + it, qps[it as usize], between));
         let means = cells
             .each_ref()
-            .map(|it| Nested::new(it, LEVEL).unwrap().means);
+            .map(|it| Nested::new(it, Range::Positive, LEVEL).unwrap().means);
         let runs = cells.each_ref().map(|it| it.concat());
         by_starts += usize::from(differ(&means[0], &means[1]));
         by_runs += usize::from(differ(&runs[0], &runs[1]));
@@ -93,7 +93,8 @@ fn a_tenth_less_is_found_in_nineteen_experiments_of_twenty() {
 #[test]
 fn half_a_percent_less_is_not_decided_and_how_many_starts_would_decide_is_told() {
     let [first, second] = [(7, 10_000.0), (8, 9_950.0)].map(|(seed, qps)| cell(seed, qps, 0.02));
-    let [first, second] = [first, second].map(|it| Nested::new(&it, LEVEL).unwrap());
+    let [first, second] =
+        [first, second].map(|it| Nested::new(&it, Range::Positive, LEVEL).unwrap());
     assert!(!differ(&first.means, &second.means), "{first:?} {second:?}");
     let least = first.detectable(LEVEL).unwrap();
     assert!(least > 50.0, "{least}");
