@@ -12,7 +12,11 @@
 //! * *two to five runs a side*: Welch's interval and test, because ranks of so few decide nothing;
 //! * *one run a side*: blocks of intervals, as long as neighbours have to do with each other. They
 //!   show the noise within a run; that between runs comes from runs of A compared with A, or is
-//!   [assumed](ASSUMED_NOISE).
+//!   [assumed](ASSUMED_NOISE) to be great.
+//!
+//! The change is that of the two medians that stand beside it, and its interval holds it. The
+//! interval is no narrower than the steps of the histograms, and takes no share below 0 or above 1.
+//! Where a side has measured the generator, no difference of the target is claimed.
 //!
 //! P-values are corrected for the number of metrics (Holm). A metric is *slower* or *faster* if the
 //! test says so, the interval excludes no change, and the change exceeds the noise floor; it is
@@ -39,12 +43,16 @@ pub use doubts::{Doubts, doubts};
 /// Version of the comparison's JSON form; changes when an older reader could misread it.
 pub const AB_VERSION: &str = "1";
 
-/// By how much single runs of the same thing are taken to differ where nobody measured it: runs in
-/// new processes differ by some percent in where memory and sockets come to lie.
-pub const ASSUMED_NOISE: f64 = 0.05;
+/// By how much single runs of the same thing are taken to differ where no run has shown it: to the
+/// double, or to half. Pairs of A and A on a host that does other things too come to lie as far
+/// apart, and nothing within a run shows it.
+pub const ASSUMED_NOISE: f64 = 1.0;
 
-/// The same for shares such as the loss, in points: 0.1 %.
-pub const ASSUMED_NOISE_OF_SHARES: f64 = 0.001;
+/// The same for tails and what they move (p90 and above, mean, maximum): to four times as much.
+pub const ASSUMED_NOISE_OF_TAILS: f64 = 3.0;
+
+/// The same for shares such as the loss, in points: 5 %.
+pub const ASSUMED_NOISE_OF_SHARES: f64 = 0.05;
 
 /// Differences of shares up to 0.01 points are no difference.
 pub const SAME_SHARE: f64 = 0.000_1;
@@ -246,6 +254,15 @@ impl Finding {
     }
 }
 
+impl SideRecord {
+    /// True if the generator limited half of the runs or more: their figures are not the target's.
+    pub fn measured_generator(&self) -> bool {
+        let of_generator = self.runs.iter().filter(|run| run.limit == Limit::Generator);
+        let number = of_generator.count();
+        number > 0 && 2 * number >= self.runs.len()
+    }
+}
+
 impl MetricRecord {
     /// What was found, in the words that fit the metric.
     pub fn words(&self) -> &'static str {
@@ -315,8 +332,22 @@ impl AbComparison {
         self.metrics.iter().find(|each| each.metric == metric)
     }
 
+    /// Which sides measured the generator, so that nothing is known of the target: `A and B`. None
+    /// if neither did.
+    pub fn of_generator(&self) -> Option<&'static str> {
+        match (self.a.measured_generator(), self.b.measured_generator()) {
+            (true, true) => Some("A and B"),
+            (true, false) => Some("A"),
+            (false, true) => Some("B"),
+            (false, false) => None,
+        }
+    }
+
     /// What was found, in a sentence.
     pub fn headline(&self) -> String {
+        if let Some(sides) = self.of_generator() {
+            return format!("cannot be judged: {sides} measured the generator, not the target");
+        }
         let of = |finding: Finding| -> String {
             let metrics = self.metrics.iter();
             let found = metrics.filter(|each| each.finding == finding);

@@ -408,6 +408,12 @@ pub const fn bucket_index(value_ns: u64) -> usize {
     (((shift + 1) as usize) << PRECISION_BITS) + mantissa
 }
 
+/// The width of the bucket of `value_ns`, in nanoseconds; beyond all buckets that of the last one.
+pub fn width_at(value_ns: u64) -> u64 {
+    let value_ns = value_ns.min((1 << RANGE_BITS) - 1);
+    1 << (value_ns >> PRECISION_BITS).max(1).ilog2()
+}
+
 /// The lowest and the highest value of bucket `index`, both included.
 ///
 /// `index` is below [`BUCKETS`].

@@ -3,6 +3,7 @@
 //! A metric of an [`Interval`] is that of the events in it, so that it can be computed of any part
 //! of a run. Percentiles come from merged histograms, as everywhere.
 
+use crate::histogram::width_at;
 use crate::interval::Interval;
 use crate::notation;
 use crate::record::RunRecord;
@@ -242,6 +243,27 @@ impl Metric {
     /// The figure of a whole run; none if it was not measured.
     pub fn of(self, record: &RunRecord) -> Option<f64> {
         (self.row().value)(&Scope::run(record))
+    }
+
+    /// True of a percentile, which is the middle of a bucket of its histogram.
+    fn is_percentile(self) -> bool {
+        ["_p50", "_p9"].iter().any(|it| self.row().key.contains(it))
+    }
+
+    /// True if the slowest few of what was measured decide it or move it, so that it differs more
+    /// than others between runs of the same thing.
+    pub fn is_of_tail(self) -> bool {
+        let of_tails = ["_p9", "_max_", "_mean_{}", "_stddev_"];
+        self.unit() == Unit::Nanoseconds && of_tails.iter().any(|it| self.row().key.contains(it))
+    }
+
+    /// The width of the bucket of its histogram that `value` lies in, as a share of the value; 0
+    /// where it comes from none.
+    pub fn step(self, value: f64) -> f64 {
+        match self.is_percentile() && value >= 1.0 {
+            true => width_at(value as u64) as f64 / value,
+            false => 0.0,
+        }
     }
 
     /// The events that a share of a whole run counts; none of any other figure.

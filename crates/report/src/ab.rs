@@ -221,8 +221,8 @@ fn method(comparison: &AbComparison) -> Vec<String> {
         ),
         Method::Runs => format!("medians of runs; {level} interval by bootstrap; {ranks}"),
         Method::FewRuns => format!(
-            "few runs: means with Welch's {level} interval and test (6 runs a side or more: \
-                medians and ranks)"
+            "few runs: medians with Welch's {level} interval and test (6 runs a side or more: \
+                bootstrap and ranks)"
         ),
         Method::Blocks(length) => format!(
             "one run a side: {level} interval by bootstrap of blocks of {}, widened by what runs \
@@ -239,7 +239,7 @@ fn method(comparison: &AbComparison) -> Vec<String> {
             "noise: how far {} of A compared with A lie apart",
             counted(runs, "run")
         ),
-        Noise::Assumed => "noise: assumed, not measured".into(),
+        Noise::Assumed => "noise: assumed to be great, because it was not measured".into(),
     };
     let rule = format!(
         "slower or faster: p below {:.2} after Holm's correction for all metrics, no change \

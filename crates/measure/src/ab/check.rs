@@ -22,7 +22,13 @@ impl AbComparison {
                     let found = format!("{} was not compared", metric.name());
                     condition.outcome(condition.without_evidence(), found)
                 }
-                (bound, Some(found)) => check_change(condition, operator, bound, found),
+                (bound, Some(found)) => match self.of_generator() {
+                    Some(sides) if metric.is_of_target() => {
+                        let found = format!("{}: {sides} measured the generator", metric.name());
+                        condition.outcome(Outcome::Undecided, found)
+                    }
+                    _ => check_change(condition, operator, bound, found),
+                },
             },
         }
     }

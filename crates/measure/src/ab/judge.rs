@@ -5,9 +5,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::blocks::Blocks;
 use super::{
-    AB_VERSION, ASSUMED_NOISE, ASSUMED_NOISE_OF_SHARES, AbComparison, Finding, Method, Metric,
-    MetricRecord, Noise, Reckoned, SAME_SHARE, Settings, Side, Unit, Values, change_of,
-    difference_of, sides,
+    AB_VERSION, ASSUMED_NOISE, ASSUMED_NOISE_OF_SHARES, ASSUMED_NOISE_OF_TAILS, AbComparison,
+    Finding, Method, Metric, MetricRecord, Noise, Reckoned, SAME_SHARE, Settings, Side, Unit,
+    Values, change_of, difference_of, scaled, sides,
 };
 use crate::notation::counted;
 use crate::record::RunRecord;
@@ -50,10 +50,6 @@ pub(super) fn compare(
     };
     let mut metrics = basis.metrics(&mut generator);
     correct(&mut metrics);
-    for (record, reckoned) in &mut metrics {
-        basis.find(record, reckoned.as_ref());
-    }
-    let metrics: Vec<MetricRecord> = metrics.into_iter().map(|(record, _)| record).collect();
     let mut comparison = AbComparison {
         ab_version: AB_VERSION.into(),
         a: sides::record(a),
@@ -62,10 +58,19 @@ pub(super) fn compare(
         same_within: settings.same_within,
         level: settings.bootstrap.level,
         noise: basis.source_of_noise(),
-        finding: overall(&metrics),
-        metrics,
+        finding: Finding::CannotTell,
+        metrics: Vec::new(),
         notes: Vec::new(),
     };
+    let of_generator = comparison.of_generator();
+    for (record, reckoned) in &mut metrics {
+        match of_generator.filter(|_| record.metric.is_of_target()) {
+            Some(sides) => record.reason = Some(format!("{sides} measured the generator")),
+            None => basis.find(record, reckoned.as_ref()),
+        }
+    }
+    comparison.metrics = metrics.into_iter().map(|(record, _)| record).collect();
+    comparison.finding = overall(&comparison.metrics);
     comparison.notes = basis.notes(&comparison);
     comparison
 }
@@ -137,7 +142,8 @@ impl Basis<'_> {
         generator: &mut Xoshiro256PlusPlus,
     ) -> Option<Reckoned> {
         let (first, second) = (sides::on_scale(metric, a)?, sides::on_scale(metric, b)?);
-        let difference = median(&second)? - median(&first)?;
+        // That of the figures that are shown, so that it follows from them.
+        let difference = scaled(metric, b.median?)? - scaled(metric, a.median?)?;
         let level = self.settings.bootstrap.level;
         let mut reckoned = match (self.runs_min(), &self.blocks) {
             (2.., _) => self.of_runs(&first, &second, generator)?,
@@ -150,8 +156,46 @@ impl Basis<'_> {
                 floor: None,
             },
         };
+        reckoned.difference = difference;
         self.add_noise(metric, &mut reckoned, (&first, &second), generator);
+        self.add_steps(metric, &mut reckoned, (a, b));
+        let interval = reckoned.interval.map(|it| it.extended_to(difference));
+        reckoned.interval = match metric.unit() {
+            Unit::Share => interval.map(|it| self.within_shares(it, metric, a)),
+            _ => interval,
+        };
         Some(reckoned)
+    }
+
+    /// What lies in one bucket of a histogram cannot be told apart, however often it was measured.
+    fn add_steps(&self, metric: Metric, reckoned: &mut Reckoned, (a, b): (&Values, &Values)) {
+        let step = |values: &Values| values.median.map_or(0.0, |ns| metric.step(ns));
+        let step = (step(a) + step(b)) / 2.0;
+        let (low, high) = (reckoned.difference - step, reckoned.difference + step);
+        let interval = reckoned.interval;
+        reckoned.interval = interval.map(|it| it.extended_to(low).extended_to(high));
+        reckoned.floor = reckoned.floor.map(|floor| floor.max(step));
+    }
+
+    /// The interval of the change of a share, with what its events leave open, and without what
+    /// would take it below nothing or above all.
+    fn within_shares(
+        &self,
+        interval: ConfidenceInterval,
+        metric: Metric,
+        a: &Values,
+    ) -> ConfidenceInterval {
+        let level = interval.level;
+        let by_events = sides::change_by_events((self.a, self.b), metric, level);
+        let interval = by_events.map_or(interval, |it| interval.joined(&it));
+        let Some((share, within)) = sides::share_within(self.a, (metric, a), level) else {
+            return interval;
+        };
+        ConfidenceInterval {
+            low: interval.low.max(-within.high.max(share)),
+            high: interval.high.min(1.0 - within.low.min(share)),
+            level,
+        }
     }
 
     /// Several runs a side.
@@ -207,6 +251,7 @@ impl Basis<'_> {
             2.. => measured.into_iter().chain(of_spread).reduce(f64::max),
             _ => measured.or(Some(match metric.unit() {
                 Unit::Share => ASSUMED_NOISE_OF_SHARES,
+                _ if metric.is_of_tail() => ASSUMED_NOISE_OF_TAILS.ln_1p(),
                 _ => ASSUMED_NOISE.ln_1p(),
             })),
         };
@@ -288,9 +333,11 @@ impl Basis<'_> {
         }
         if comparison.noise == Noise::Assumed && comparison.method != Method::None {
             notes.push(format!(
-                "one run a side does not show how much runs differ; {:.0} % is assumed: measure it \
-                 (--noise FOLDER), or compare several runs",
-                100.0 * ASSUMED_NOISE
+                "one run a side does not show how much runs differ: a change counts only beyond \
+                 {:.0} times as much, of tails {:.0} times; measure it (--noise FOLDER), or \
+                 compare several runs",
+                1.0 + ASSUMED_NOISE,
+                1.0 + ASSUMED_NOISE_OF_TAILS
             ));
         }
         if comparison.noise == Noise::Measured(self.noise.len() as u64)
@@ -331,7 +378,7 @@ impl Basis<'_> {
             Some(runs * (half / reach).powi(2))
         });
         let most = wanted.reduce(f64::max)?;
-        if self.runs_min() < 2 || most <= runs {
+        if self.runs_min() < 2 || most <= runs || comparison.of_generator().is_some() {
             return None;
         }
         let same_within = 100.0 * self.settings.same_within;

@@ -3,7 +3,9 @@
 use super::{Metric, Side, SideRecord, SideRun, Values, scaled};
 use crate::notation::{counted, seconds};
 use crate::record::RunRecord;
-use crate::statistics::{median, quantile};
+use crate::statistics::{
+    ConfidenceInterval, Events, interval_of_difference, interval_of_share, median, quantile,
+};
 
 pub(super) fn record(side: &Side<'_>) -> SideRecord {
     let runs = side.runs.iter().map(|(file, record)| SideRun {
@@ -56,7 +58,51 @@ pub(super) fn on_scale(metric: Metric, values: &Values) -> Option<Vec<f64>> {
         .collect()
 }
 
-/// The same of runs of A compared with A; those without the metric are left out.
+/// Where a share lies on a side, as far as that is known: between the runs, and what the events of
+/// all of them leave open.
+pub(super) fn share_within(
+    side: &Side<'_>,
+    (metric, values): (Metric, &Values),
+    level: f64,
+) -> Option<(f64, ConfidenceInterval)> {
+    let share = values.median?;
+    let of_runs = ConfidenceInterval {
+        low: values.min?,
+        high: values.max?,
+        level,
+    };
+    let exact = events(side, metric).and_then(|events| interval_of_share(events, level));
+    Some((share, exact.map_or(of_runs, |exact| of_runs.joined(&exact))))
+}
+
+/// The change of a share that the events alone leave open; none where they are not counted.
+pub(super) fn change_by_events(
+    (a, b): (&Side<'_>, &Side<'_>),
+    metric: Metric,
+    level: f64,
+) -> Option<ConfidenceInterval> {
+    let of = |side: &Side<'_>| {
+        let events = events(side, metric)?;
+        let share = events.some as f64 / events.all as f64;
+        Some((share, interval_of_share(events, level)?))
+    };
+    Some(interval_of_difference(of(a)?, of(b)?))
+}
+
+/// The events of all runs; none if one of them does not count them.
+fn events(side: &Side<'_>, metric: Metric) -> Option<Events> {
+    let each = side.runs.iter().map(|(_, record)| metric.events(record));
+    each.reduce(|sum, run| {
+        let (sum, run) = (sum?, run?);
+        Some(Events {
+            some: sum.some + run.some,
+            all: sum.all + run.all,
+        })
+    })?
+}
+
+/// The values on the scale of the metric in runs of A compared with A; those without it are left
+/// out.
 pub(super) fn noise_on_scale(metric: Metric, noise: &[&RunRecord]) -> Vec<f64> {
     let values = noise.iter().filter_map(|record| metric.of(record));
     values.filter_map(|value| scaled(metric, value)).collect()

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn no_loss_among_so_many_queries_leaves_open_a_loss_that_is_rarer() {
+    fn a_loss_that_is_rarer_than_one_in_all_queries_is_left_open() {
         let events = Events {
             some: 0,
             all: 79_000,

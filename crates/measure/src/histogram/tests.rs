@@ -1,7 +1,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{BUCKETS, Histogram, bucket_bounds, bucket_index};
+use super::{BUCKETS, Histogram, RANGE_BITS, bucket_bounds, bucket_index, width_at};
 
 fn of(values: &[u64]) -> Histogram {
     let mut histogram = Histogram::new();
@@ -227,4 +227,15 @@ fn json_that_does_not_add_up_is_refused() {
         let error = serde_json::from_str::<Histogram>(&bad).expect_err(&bad);
         assert!(error.to_string().contains(message), "{error} for {bad}");
     }
+}
+
+#[test]
+fn width_at_a_value_is_that_of_its_bucket() {
+    for index in 0..BUCKETS {
+        let (low, high) = bucket_bounds(index);
+        for value in [low, high] {
+            assert_eq!(width_at(value), high - low + 1, "{value}");
+        }
+    }
+    assert_eq!(width_at(u64::MAX), width_at((1 << RANGE_BITS) - 1));
 }

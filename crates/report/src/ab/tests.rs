@@ -85,3 +85,14 @@ fn csv_has_a_cell_for_every_column() {
     assert!(widths.count() > 4, "{csv}");
     assert!(csv.starts_with("metric,a_median,"));
 }
+
+#[test]
+fn what_cannot_be_judged_is_the_first_line_of_every_text() {
+    let mut found = compared(4_000);
+    for run in &mut found.b.runs {
+        run.limit = measure::Limit::Generator;
+    }
+    let first = "cannot be judged: B measured the generator, not the target";
+    assert!(text(&found).starts_with(&format!("{first}\n")));
+    assert!(markdown(&found).starts_with(&format!("### {first}\n")));
+}
