@@ -5,28 +5,9 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The variable that marks a run and all that it starts.
 pub(crate) const MARK: &str = "THRONG_FAULT";
-
-/// How long anything may take to go.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-/// Waits until it is so; false if that takes too long.
-pub(crate) fn soon(mut is_so: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !is_so() {
-        if begun.elapsed() > PATIENCE {
-            return false;
-        }
-        thread::park_timeout(LOOK_EVERY);
-    }
-    true
-}
 
 /// The processes of which a file of proc(5) says so; those without it have ended.
 fn processes(file: &str, says: impl Fn(&[u8]) -> bool) -> Vec<String> {

@@ -16,6 +16,7 @@ use proto::Transport;
 use testing::folder::Folder;
 use testing::ports::ClosedUdpPort;
 use testing::quiet::run_queue_wait;
+use testing::wait;
 
 use super::fault::{Do, Fault, Target, When};
 use super::hostile::Hostile;
@@ -430,7 +431,7 @@ impl Stage {
                     panic!("{server} is of IPv4");
                 };
                 // The kernel closes sockets of io_uring some time after their process has ended.
-                left::soon(|| left::is_free(server, self.is_stream()));
+                wait::is_soon(|| left::is_free(server, self.is_stream()));
                 self.start(address, server.port());
             }
         }

@@ -13,7 +13,7 @@ use measure::{Limit, RunRecord};
 use proto::Transport;
 use rustix::process::setpriority_process;
 use testing::quiet::{Disturbance, Quiet};
-use testing::timed;
+use testing::{timed, wait};
 
 use super::fault::{Fault, Leaves};
 use super::left;
@@ -381,7 +381,7 @@ fn wrong_verdict(fault: &Fault, record: &RunRecord, said: &str) -> Option<String
 /// Processes, claims, namespaces and ports that ought to be gone.
 fn remains(mut stage: Stage, wrong: &mut Vec<String>) {
     let mark = stage.mark();
-    if !left::soon(|| left::marked(&mark).is_empty()) {
+    if !wait::is_soon(|| left::marked(&mark).is_empty()) {
         wrong.push(format!("processes are left: {:?}", left::marked(&mark)));
         stage.kill_marked();
     }
@@ -390,10 +390,10 @@ fn remains(mut stage: Stage, wrong: &mut Vec<String>) {
     }
     let (server, namespaces) = stage.clear();
     let is_stream = stage.is_stream();
-    if server.is_some_and(|it| !left::soon(|| left::is_free(it, is_stream))) {
+    if server.is_some_and(|it| !wait::is_soon(|| left::is_free(it, is_stream))) {
         wrong.push(format!("somebody still listens at {server:?}"));
     }
-    if !left::soon(|| {
+    if !wait::is_soon(|| {
         namespaces
             .iter()
             .all(|it| left::in_namespace(it).is_empty())

@@ -12,7 +12,7 @@ use crate::source::{Source, line_of, words};
 type Allowed = (&'static str, &'static str, &'static str);
 
 /// Waits that end by a time of milliseconds.
-const PAUSES_ALLOWED: [Allowed; 6] = [
+const PAUSES_ALLOWED: [Allowed; 5] = [
     (
         "crates/proto/src/quic/tests/oracles/doq.rs",
         "yield_now",
@@ -37,11 +37,6 @@ const PAUSES_ALLOWED: [Allowed; 6] = [
         "crates/cli/tests/real/command_line/topologies.rs",
         "sleep 60",
         "a command that does not end by itself; the test ends it",
-    ),
-    (
-        "crates/cli/tests/faulty/left.rs",
-        "park_timeout",
-        "the end of processes that are not children, of claims and of ports has no event",
     ),
 ];
 
