@@ -5,21 +5,7 @@ use std::fs;
 use testing::folder::Folder;
 
 use crate::call::throng;
-
-/// Two transports, two numbers of clients, twice each, in virtual time.
-const MATRIX: &str = r#"
-name = "small"
-repetitions = 2
-
-[run]
-driver = "sim"
-duration = "100ms"
-rate = 500
-
-[matrix]
-transport = ["udp", "tcp"]
-clients = [1, 5]
-"#;
+use crate::matrix::MATRIX;
 
 #[test]
 fn order_is_random_within_each_repetition_and_the_same_for_the_same_seed() {

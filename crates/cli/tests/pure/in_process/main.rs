@@ -26,6 +26,7 @@ mod hosts;
 mod lifecycle;
 mod line;
 mod manual;
+mod matrix;
 mod names;
 mod observing;
 mod ping;

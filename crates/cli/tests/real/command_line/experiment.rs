@@ -6,22 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use testing::folder::Folder;
 use testing::program::Finished;
 
+use crate::matrix::MATRIX;
 use crate::process::throng;
-
-/// Two transports, two numbers of clients, twice each, in virtual time.
-const MATRIX: &str = r#"
-name = "small"
-repetitions = 2
-
-[run]
-driver = "sim"
-duration = "100ms"
-rate = 500
-
-[matrix]
-transport = ["udp", "tcp"]
-clients = [1, 5]
-"#;
 
 fn names_in(folder: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();

@@ -36,6 +36,8 @@ mod lifecycle;
 mod line;
 mod losses;
 mod manual;
+#[path = "../../pure/in_process/matrix.rs"]
+mod matrix;
 mod names;
 mod observing;
 mod operations;
