@@ -27,10 +27,14 @@ external = "30ms"
 behind = "none"
 "#;
 
+/// Folders of servers are in it. Paths of sockets there are longer than any can be.
+pub(crate) const TEMPORARY: &str = "temporary-folder-whose-path-is-longer-than-the-107-octets-that-\
+                                    an-address-of-a-socket-in-the-file-system-can-have";
+
 /// Runs a command about the experiment `text`: `FILE` is its file, `OUT` the folder of its results.
 pub(crate) fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {
     let file = folder.write("cells.toml", text);
-    let temporary = folder.path("temporary");
+    let temporary = folder.path(TEMPORARY);
     fs::create_dir_all(&temporary).unwrap();
     let command = command
         .replace("FILE", &file)
@@ -42,5 +46,5 @@ pub(crate) fn experiment(folder: &Folder, text: &str, command: &str) -> Finished
 
 /// Temporary files that an experiment has left.
 pub(crate) fn left_in(folder: &Folder) -> usize {
-    fs::read_dir(folder.path("temporary")).unwrap().count()
+    fs::read_dir(folder.path(TEMPORARY)).unwrap().count()
 }

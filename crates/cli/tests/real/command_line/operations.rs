@@ -9,32 +9,11 @@ use std::process::{Command, Stdio};
 use measure::RunRecord;
 use measure::around::Around;
 use testing::folder::Folder;
-use testing::program::{Finished, Running, execute, processes_in, signal};
-
+use testing::program::{Running, processes_in, signal};
 use testing::wait;
 
+use crate::experiments::{TEMPORARY, experiment, left_in};
 use crate::process::THRONG;
-
-/// Folders of servers are in it. Paths of sockets there are longer than any can be.
-const TEMPORARY: &str = "temporary-folder-whose-path-is-longer-than-the-107-octets-that-an-address-\
-                         of-a-socket-in-the-file-system-can-have";
-
-/// Runs a command about the experiment `text`.
-fn experiment(folder: &Folder, text: &str, command: &str) -> Finished {
-    let file = folder.write("operations.toml", text);
-    let temporary = folder.path(TEMPORARY);
-    fs::create_dir_all(&temporary).unwrap();
-    let command = command
-        .replace("FILE", &file)
-        .replace("OUT", &folder.path("out"));
-    execute(&format!(
-        "env TMPDIR={temporary} {THRONG} experiment {command}"
-    ))
-}
-
-fn left_in(folder: &Folder) -> usize {
-    fs::read_dir(folder.path(TEMPORARY)).unwrap().count()
-}
 
 /// The records of an experiment by the label of their server, each with what was around its event.
 fn made(folder: &Folder) -> Vec<(String, RunRecord, Around)> {

@@ -14,7 +14,7 @@ use testing::folder::Folder;
 use testing::program::Finished;
 use testing::wait;
 
-use crate::experiments::{EXTERNAL, experiment, left_in};
+use crate::experiments::{EXTERNAL, TEMPORARY, experiment, left_in};
 use crate::process::THRONG;
 
 const CELLS: &str = r#"
@@ -237,7 +237,7 @@ queries = [1000000000, 20]
 [[server]]
 product = "unbound"
 "#;
-    let temporary = folder.path("temporary");
+    let temporary = folder.path(TEMPORARY);
     fs::create_dir_all(&temporary).unwrap();
     let file = folder.write("killed.toml", text);
     let mut command = Command::new(THRONG);
