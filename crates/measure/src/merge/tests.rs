@@ -443,6 +443,30 @@ fn parts_of_a_run_add_up_clients_and_figures_and_nothing_else() {
 }
 
 #[test]
+fn each_interval_has_what_all_of_three_parts_measured() {
+    let part = |number: u64| {
+        let latencies = |index: u64| (number * 1_000_000, number + 10 * index);
+        record(vec![
+            interval(0, &[latencies(0)]),
+            interval(1, &[latencies(1)]),
+        ])
+    };
+    for merge in [merge_parts, merge_agents] {
+        let merged = merge([1, 2, 4].map(part).to_vec()).expect("there are three");
+        for (index, times) in [(0, [1, 2, 4]), (1, [11, 12, 14])] {
+            let latencies = [1_000_000, 2_000_000, 4_000_000];
+            let all: Vec<(u64, u64)> = latencies.into_iter().zip(times).collect();
+            let expected = interval(index, &all);
+            let found = &merged.intervals[index as usize];
+            assert_eq!(found.counts, expected.counts);
+            assert_eq!(found.distributions, expected.distributions);
+        }
+        assert_eq!(merged.total.counts.responses, 7 + 37);
+        assert_eq!(merged.check(), Ok(()));
+    }
+}
+
+#[test]
 fn records_whose_intervals_are_of_different_widths_are_merged_exactly() {
     let of = |seconds: u64, id: &str| {
         let intervals = (0..seconds).map(|at| interval(at, &[(1_000_000 + at, 1 + at % 3)]));
