@@ -12,9 +12,9 @@ use crate::args::{Arguments, Command};
 use crate::failure::Failure;
 use crate::streams::{self, Substitutes};
 use crate::{
-    capacity, ceiling, child, command_line, compare, compare_transports, dnsperf, doctor,
-    experiment, fit, history, inputs, line, manual, names, probe, ramp, records, replay, reports,
-    responder, run_command, schemas, script, servers, signals,
+    capacity, ceiling, command_line, compare, compare_transports, dnsperf, doctor, experiment, fit,
+    history, inputs, line, manual, names, probe, ramp, records, replay, reports, responder,
+    run_command, schemas, script, servers, signals,
 };
 
 /// What a command is given.
@@ -79,7 +79,6 @@ pub(crate) fn command(mut arguments: Vec<OsString>) -> ExitCode {
     if let Some(other) = arguments.get(1).and_then(|command| drop_in(command)) {
         return other(arguments.split_off(2));
     }
-    child::end_with_parent();
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
     match command_line::parse(arguments) {
         Ok(arguments) => exit_code(execute(arguments)),

@@ -112,15 +112,13 @@ use failure::Failure;
 /// Does what the arguments of this process ask for; returns its exit code.
 pub fn main() -> ExitCode {
     abort_on_panic();
+    child::end_with_parent();
     signals::outlive_file_limit();
     driver::memory::end_aborts_without_memory();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match arguments.get(1).and_then(|it| it.to_str()) {
         Some(part::NAME) => return part_process::main(arguments.into_iter().skip(2).collect()),
-        Some(turn::NAME) => {
-            child::end_with_parent();
-            return call::exit_code(turn::execute());
-        }
+        Some(turn::NAME) => return call::exit_code(turn::execute()),
         _ => {}
     }
     call::command(arguments)
