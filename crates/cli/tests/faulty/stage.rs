@@ -72,6 +72,7 @@ pub(crate) struct Ended {
     pub(crate) undone: usize,
     /// Lines of progress that were read after the last deed was done; none without deeds.
     pub(crate) shown_after: Option<usize>,
+    pub(crate) took: Duration,
     pub(crate) waited: Waited,
 }
 
@@ -80,6 +81,8 @@ pub(crate) struct Ended {
 pub(crate) struct Waited {
     pub(crate) run: Duration,
     pub(crate) target: Duration,
+    /// Of this process, which does the deeds; to the end.
+    pub(crate) test: Duration,
 }
 
 /// What comes from the run.
@@ -366,6 +369,8 @@ impl Stage {
     fn follow(&mut self, id: u32, events: &Receiver<Event>) -> Ended {
         let mut followed = Followed::default();
         let mut due = self.fault.meanwhile.iter().copied().peekable();
+        let begun = Instant::now();
+        let test_before = run_queue_wait(std::process::id());
         let target_before = self.target_waited();
         while !followed.is_over() {
             while let Some((when, deed)) = due.peek().copied()
@@ -392,7 +397,9 @@ impl Stage {
                 }
             }
         }
-        followed.ended(due.count())
+        let test = run_queue_wait(std::process::id());
+        followed.waited.test = test.saturating_sub(test_before);
+        followed.ended(due.count(), begun.elapsed())
     }
 
     /// Run-queue wait of the target, which is a process or threads of this one.
@@ -485,7 +492,7 @@ impl Followed {
         false
     }
 
-    fn ended(mut self, undone: usize) -> Ended {
+    fn ended(mut self, undone: usize, took: Duration) -> Ended {
         self.said.push_str(&self.printed.unwrap_or_default());
         let status = self.status.unwrap_or_default();
         let signal = status.signal().map(|it| -it);
@@ -495,6 +502,7 @@ impl Followed {
             said: self.said,
             undone,
             shown_after: self.acted.map(after),
+            took,
             waited: self.waited,
         }
     }

@@ -22,7 +22,7 @@ use crate::rows;
 
 /// Runs that are made at once.
 const AT_ONCE: usize = 4;
-/// Attempts of a row whose host was busy, or whose run was over too early.
+/// Attempts of a row whose host was busy, or whose fault came late.
 const ATTEMPTS_MAX: u32 = 3;
 /// Lines of progress that a run must show after the last deed, to be one that met the fault.
 const SHOWN_AFTER_MIN: usize = 3;
@@ -38,62 +38,108 @@ struct Cell {
     over: Transport,
     limit: Option<Limit>,
     code: i32,
-    /// Why the run may show nothing of its fault.
-    doubt: Option<Doubt>,
-    /// What is not as it must be, whatever the host did.
-    wrong: Vec<String>,
-    /// What is not as it must be if nothing is doubtful.
-    doubtful: Vec<String>,
-    /// The verdict, if it is not as it must be on a quiet host.
-    verdict: Option<String>,
+    found: Found,
 }
 
-enum Doubt {
-    /// The run ended before the fault was there for long.
-    Late,
-    /// The host was busy.
-    Disturbed(String),
+/// What a run says of its row, decided when it has ended.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Found {
+    /// All is as it must be.
+    Right,
+    /// This is not, and the host is not the reason.
+    Wrong(Vec<String>),
+    /// The fault came too late to show. Without a busy host that is wrong in the end.
+    Late {
+        wrong: Vec<String>,
+        busy: Option<String>,
+    },
+    /// More than the verdict is not as it must be, and the host was busy.
+    Doubtful(Vec<String>),
+    /// The verdict is not as it must be, and only a quiet host shows whether it is wrong.
+    Open(String),
 }
 
 impl Cell {
-    /// What else is wrong may be so because the fault came late, or the host was busy.
-    fn is_in_doubt(&self) -> bool {
-        self.wrong.is_empty() && self.doubt.is_some() && !self.doubtful.is_empty()
-    }
-
     /// A row that there was no time for.
     fn not_run(over: Transport) -> Cell {
         Cell {
             over,
             limit: None,
             code: 0,
-            doubt: Some(Doubt::Disturbed("not run".to_owned())),
-            wrong: Vec::new(),
-            doubtful: Vec::new(),
-            verdict: Some("not run".to_owned()),
+            found: Found::Open("not run".to_owned()),
+        }
+    }
+}
+
+impl Found {
+    /// What is wrong once it is not repeated any more.
+    pub(crate) fn wrong(&self) -> &[String] {
+        match self {
+            Found::Wrong(all) | Found::Doubtful(all) => all,
+            Found::Late { wrong, busy: None } => wrong,
+            _ => &[],
         }
     }
 
-    fn is_undecided(&self) -> bool {
-        self.is_in_doubt() || self.is_open()
+    fn is_decided(&self) -> bool {
+        matches!(self, Found::Right | Found::Wrong(_))
     }
 
-    /// Only a quiet host shows whether the verdict is wrong.
-    fn is_open(&self) -> bool {
-        self.doubt.is_some() && self.verdict.is_some()
+    /// True if nothing but a quiet host can decide.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Found::Open(_) | Found::Late { busy: Some(_), .. })
     }
+}
 
-    /// All that is wrong once it is not repeated any more.
-    fn all_wrong(&self) -> impl Iterator<Item = &String> {
-        let verdict = self.verdict.iter().filter(|_| self.doubt.is_none());
-        self.wrong.iter().chain(&self.doubtful).chain(verdict)
+/// What a run has that is not as it must be.
+#[derive(Default)]
+pub(crate) struct Differences {
+    /// Whatever the host did.
+    pub(crate) wrong: Vec<String>,
+    /// Unless the fault came late or the host was busy.
+    pub(crate) doubtful: Vec<String>,
+    /// The verdict, unless the host was busy.
+    pub(crate) verdict: Option<String>,
+}
+
+impl Differences {
+    /// What they come to if the fault came late, and if the host was busy.
+    pub(crate) fn found(self, is_late: bool, busy: Option<String>) -> Found {
+        let Differences {
+            mut wrong,
+            mut doubtful,
+            verdict,
+        } = self;
+        if !wrong.is_empty() {
+            wrong.append(&mut doubtful);
+            return Found::Wrong(wrong);
+        }
+        if !doubtful.is_empty() {
+            return match busy {
+                busy if is_late => Found::Late {
+                    wrong: doubtful,
+                    busy,
+                },
+                Some(_) => Found::Doubtful(doubtful),
+                None => {
+                    doubtful.extend(verdict);
+                    Found::Wrong(doubtful)
+                }
+            };
+        }
+        match (verdict, busy) {
+            (None, _) => Found::Right,
+            (Some(_), Some(why)) => Found::Open(why),
+            (Some(_), None) if is_late => Found::Open("the fault came late".to_owned()),
+            (Some(what), None) => Found::Wrong(vec![what]),
+        }
     }
 }
 
 /// A row over one of its transports.
 type Row = (&'static Fault, Transport);
 
-/// Checks the rows of a kind, several at a time. A verdict that is wrong on a busy host is left
+/// Checks the rows of a kind, several at a time. What only a quiet host can decide is left
 /// open for [`decide_open`]. A part of the name of a row in `THRONG_FAULTS` leaves out all others.
 pub(crate) fn check(kind: &str, faults: &'static [Fault]) {
     // Ahead of other tests, if that is allowed: most rows wait most of the time, and fewer verdicts
@@ -107,28 +153,28 @@ pub(crate) fn check(kind: &str, faults: &'static [Fault]) {
     for ((fault, over), last) in rows.iter().zip(&mut cells) {
         let mut times = 1;
         for _ in 1..ATTEMPTS_MAX {
-            if !last.is_in_doubt() {
-                break;
-            }
-            if matches!(last.doubt, Some(Doubt::Late)) {
-                times *= 4;
+            match last.found {
+                Found::Late { .. } => times *= 4,
+                Found::Doubtful(_) => {}
+                _ => break,
             }
             *last = cell(fault, *over, times);
         }
     }
     show(kind, &rows, &cells);
-    let open = rows.iter().zip(&cells).filter(|(_, cell)| cell.is_open());
+    let open = rows.iter().zip(&cells);
+    let open = open.filter(|(_, cell)| cell.found.is_open());
     let open = open.map(|((fault, over), _)| format!("{}\t{over}\n", fault.name));
     fs::write(open_rows(kind), open.collect::<String>()).unwrap();
     assert_right(&rows, &cells);
 }
 
-/// The rows whose verdict [`check`] left open, by the name of each and its transport.
+/// The rows that [`check`] left open, by the name of each and its transport.
 fn open_rows(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{kind}.open"))
 }
 
-/// Decides on the verdicts that [`check`] has left open, with nothing beside.
+/// Decides on what [`check`] has left open, with nothing beside.
 pub(crate) fn decide_open() {
     let mut open = Vec::new();
     let mut kinds = 0;
@@ -156,7 +202,7 @@ pub(crate) fn decide(kind: &str, rows: &[Row]) {
     let mut cells: Vec<Cell> = rows.iter().map(|(_, over)| Cell::not_run(*over)).collect();
     for _ in 0..DECIDING_ATTEMPTS_MAX {
         let undecided = rows.iter().zip(&mut cells);
-        for ((fault, over), last) in undecided.filter(|(_, cell)| cell.is_undecided()) {
+        for ((fault, over), last) in undecided.filter(|(_, cell)| !cell.found.is_decided()) {
             if Instant::now() < until {
                 *last = cell(fault, *over, 1);
             }
@@ -164,10 +210,8 @@ pub(crate) fn decide(kind: &str, rows: &[Row]) {
     }
     show(kind, rows, &cells);
     assert_right(rows, &cells);
-    let open = rows
-        .iter()
-        .zip(&cells)
-        .filter(|(_, cell)| cell.is_undecided());
+    let open = rows.iter().zip(&cells);
+    let open = open.filter(|(_, cell)| cell.found.is_open());
     let open: Vec<String> = open
         .map(|((fault, over), _)| format!("{} over {over}", fault.name))
         .collect();
@@ -186,7 +230,7 @@ pub(crate) fn rows_of(faults: &'static [Fault]) -> Vec<Row> {
 fn assert_right(rows: &[Row], cells: &[Cell]) {
     let each = rows.iter().zip(cells);
     let wrong = each.flat_map(|((fault, over), cell)| {
-        let wrong = cell.all_wrong();
+        let wrong = cell.found.wrong().iter();
         wrong.map(move |it| format!("{}, over {over}: {it}", fault.name))
     });
     let wrong: Vec<String> = wrong.collect();
@@ -219,13 +263,10 @@ fn cell(fault: &'static Fault, over: Transport, times: u32) -> Cell {
         over,
         limit: None,
         code: -1,
-        doubt: None,
-        wrong: vec![match panic.downcast::<String>() {
+        found: Found::Wrong(vec![match panic.downcast::<String>() {
             Ok(words) => *words,
             Err(_) => "it panicked".to_owned(),
-        }],
-        doubtful: Vec::new(),
-        verdict: None,
+        }]),
     })
 }
 
@@ -233,67 +274,72 @@ fn made(fault: &'static Fault, over: Transport, times: u32) -> Cell {
     let mut stage = Stage::set(fault, over, times);
     let before = left::files_in(&stage.outputs());
     let ended = stage.run();
-    let mut wrong = Vec::new();
+    let mut differences = Differences::default();
+    let wrong = &mut differences.wrong;
     wrong.extend(stage.look_after().err());
     if ended.said.contains("panicked at") {
         wrong.push("it panicked".to_owned());
     }
-    let record = files(fault, &stage, &before, &mut wrong);
-    let doubt = doubt(fault, record.as_ref(), &ended);
-    let mut doubtful = words(fault, &ended);
-    let mut verdict = None;
+    let record = files(fault, &stage, &before, wrong);
+    remains(stage, wrong);
+    let doubtful = &mut differences.doubtful;
+    doubtful.extend(words(fault, &ended));
     if let Some(record) = &record {
-        verdict = wrong_verdict(fault, record, &ended.said);
-        // Longer ones have other verdicts: of a fault that is a smaller part of them.
-        verdict = verdict.filter(|_| times == 1);
         if (fault.ends.seen)(record) == 0 {
             doubtful.push("no sign of the fault in the record".to_owned());
         }
+        // Longer ones have other verdicts: of a fault that is a smaller part of them.
+        let verdict = wrong_verdict(fault, record, &ended.said);
+        differences.verdict = verdict.filter(|_| times == 1);
     }
-    remains(stage, &mut wrong);
-    for all in [&mut wrong, &mut doubtful] {
+    for all in [&mut differences.wrong, &mut differences.doubtful] {
         if !all.is_empty() {
             all.push(ended.said.clone());
         }
     }
+    let is_late = is_late(fault, record.as_ref(), &ended);
+    let busy = busy(fault, record.as_ref(), &ended, is_late);
     Cell {
         over,
         limit: record.map(|it| it.verdict.limit),
         code: ended.code,
-        doubt,
-        wrong,
-        doubtful,
-        verdict,
+        found: differences.found(is_late, busy),
     }
 }
 
-/// Whether the run shows what the fault comes to: a deed was done late, or the host was busy.
-fn doubt(fault: &Fault, record: Option<&RunRecord>, ended: &Ended) -> Option<Doubt> {
+/// Whether the run ended before the fault was there for long.
+fn is_late(fault: &Fault, record: Option<&RunRecord>, ended: &Ended) -> bool {
     // Those that a deed has ended show nothing more.
     let has_lasted = record.is_some() && fault.ends.code <= 1;
     let is_late = ended.shown_after.is_some_and(|it| it < SHOWN_AFTER_MIN);
-    if ended.undone > 0 || is_late && has_lasted {
-        return Some(Doubt::Late);
-    }
-    let record = record?;
-    let Waited { run, target } = ended.waited;
-    let share = |wait| {
-        Disturbance::default()
-            .and_target(record, wait)
-            .target_waited
-    };
-    // Where there is no /proc, the record has no wait.
-    let of_run = Disturbance {
-        generator_waited: share(run),
+    ended.undone > 0 || is_late && has_lasted
+}
+
+/// Why the host may have kept the run from showing what the fault comes to. A run without a record
+/// shows it unless the fault came late.
+fn busy(fault: &Fault, record: Option<&RunRecord>, ended: &Ended, is_late: bool) -> Option<String> {
+    let share = |wait: Duration| wait.as_secs_f64() / ended.took.as_secs_f64();
+    let Waited { run, target, test } = ended.waited;
+    let of_target = Disturbance {
+        target_waited: share(target),
         ..Disturbance::default()
     };
-    let of_run = match fault.is_disturbing {
-        true => Disturbance::default(),
-        false => Disturbance::of(record).or(of_run),
+    let by = |waited: Duration| Disturbance {
+        generator_waited: share(waited),
+        ..of_target
     };
-    let disturbance = of_run.and_target(record, target);
+    let all = match (fault.is_disturbing, record) {
+        (true, _) => of_target,
+        // Where there is no /proc, the record has no wait.
+        (false, Some(record)) => Disturbance::of(record).or(by(run)),
+        (false, None) => by(run),
+    };
+    if is_late {
+        // Who does the deeds may have waited for longest.
+        return all.or(by(test)).beyond(Quiet::VERDICT);
+    }
     // A run takes a second: a wait of 20 ms would be two of its percentiles.
-    disturbance.beyond(Quiet::LATENCY).map(Doubt::Disturbed)
+    record.and_then(|_| all.beyond(Quiet::LATENCY))
 }
 
 /// Exit code and words; those of a verdict are with the verdict.
@@ -412,8 +458,9 @@ fn show(kind: &str, all: &[Row], cells: &[Cell]) {
         let over: Vec<&str> = own.iter().map(|it| it.over.name()).collect();
         let limits = grouped(&own, |it| {
             let name = it.limit.map_or("-", Limit::name).to_owned();
-            match &it.doubt {
-                Some(Doubt::Disturbed(why)) if it.verdict.is_some() => format!("{name} ({why})"),
+            match &it.found {
+                Found::Open(why) => format!("{name} ({why})"),
+                Found::Late { .. } => format!("{name} (the fault came late)"),
                 _ => name,
             }
         });
@@ -421,7 +468,7 @@ fn show(kind: &str, all: &[Row], cells: &[Cell]) {
         let mut cells = vec![kind, fault.name];
         let over = over.join(" ");
         cells.extend([over.as_str(), &limits, &codes, fault.ends.says]);
-        if own.iter().any(|it| it.all_wrong().next().is_some()) {
+        if own.iter().any(|it| !it.found.wrong().is_empty()) {
             cells.push("WRONG");
         }
         text.push_str(&rows::line(&cells));

@@ -53,3 +53,42 @@ fn faults_of_files_are_told_and_lose_nothing() {
 fn signals_end_runs_as_they_should_and_lose_nothing() {
     check("signals");
 }
+
+#[test]
+fn what_a_busy_host_may_have_done_is_left_open() {
+    use faulty::table::{Differences, Found};
+
+    let wrong = || vec!["exit code 2".to_owned()];
+    let doubtful = |is_late, busy| {
+        let differences = Differences {
+            doubtful: wrong(),
+            verdict: Some(String::new()),
+            ..Differences::default()
+        };
+        differences.found(is_late, busy)
+    };
+    let verdict = |is_late, busy| {
+        let differences = Differences {
+            verdict: Some("wrong".to_owned()),
+            ..Differences::default()
+        };
+        differences.found(is_late, busy)
+    };
+    let busy = || Some("busy".to_owned());
+
+    let late = doubtful(true, busy());
+    assert!(late.is_open() && late.wrong().is_empty(), "{late:?}");
+    let late = doubtful(true, None);
+    assert!(!late.is_open() && late.wrong() == wrong(), "{late:?}");
+    // It is repeated, and is wrong if it stays so.
+    assert_eq!(doubtful(false, busy()), Found::Doubtful(wrong()));
+    assert_eq!(verdict(false, busy()), Found::Open("busy".to_owned()));
+    assert!(verdict(true, None).is_open());
+    assert_eq!(verdict(false, None).wrong(), ["wrong"]);
+    let everything = Differences {
+        wrong: wrong(),
+        ..Differences::default()
+    };
+    assert_eq!(everything.found(true, busy()).wrong(), wrong());
+    assert_eq!(Differences::default().found(true, busy()), Found::Right);
+}
