@@ -32,6 +32,8 @@ const PRIORITY: i32 = -15;
 const DECIDING_ATTEMPTS_MAX: u32 = 5;
 /// How long rows are repeated until their host was quiet.
 const TIME_TO_DECIDE: Duration = Duration::from_secs(80);
+/// Marks rows whose verdict was [`Found::OpenByHost`].
+const BY_HOST: &str = "by host";
 
 /// How a row ended over one transport.
 struct Cell {
@@ -57,16 +59,22 @@ pub(crate) enum Found {
     Doubtful(Vec<String>),
     /// The verdict is not as it must be, and only a quiet host shows whether it is wrong.
     Open(String),
+    /// The same; but it blames this tool's host, or nobody, as it may on a busy one.
+    OpenByHost(String),
 }
 
 impl Cell {
     /// A row that there was no time for.
-    fn not_run(over: Transport) -> Cell {
+    fn not_run(over: Transport, is_by_host: bool) -> Cell {
+        let open = match is_by_host {
+            true => Found::OpenByHost,
+            false => Found::Open,
+        };
         Cell {
             over,
             limit: None,
             code: 0,
-            found: Found::Open("not run".to_owned()),
+            found: open("not run".to_owned()),
         }
     }
 }
@@ -98,8 +106,8 @@ pub(crate) struct Differences {
     pub(crate) wrong: Vec<String>,
     /// Unless the fault came late or the host was busy.
     pub(crate) doubtful: Vec<String>,
-    /// The verdict, unless the host was busy.
-    pub(crate) verdict: Option<String>,
+    /// The verdict, unless the host was busy: its limit, and what is wrong with it.
+    pub(crate) verdict: Option<(Limit, String)>,
 }
 
 impl Differences {
@@ -122,16 +130,17 @@ impl Differences {
                 },
                 Some(_) => Found::Doubtful(doubtful),
                 None => {
-                    doubtful.extend(verdict);
+                    doubtful.extend(verdict.map(|it| it.1));
                     Found::Wrong(doubtful)
                 }
             };
         }
         match (verdict, busy) {
             (None, _) => Found::Right,
+            (Some((Limit::Generator | Limit::Unknown, _)), Some(why)) => Found::OpenByHost(why),
             (Some(_), Some(why)) => Found::Open(why),
             (Some(_), None) if is_late => Found::Open("the fault came late".to_owned()),
-            (Some(what), None) => Found::Wrong(vec![what]),
+            (Some((_, what)), None) => Found::Wrong(vec![what]),
         }
     }
 }
@@ -162,21 +171,26 @@ pub(crate) fn check(kind: &str, faults: &'static [Fault]) {
         }
     }
     show(kind, &rows, &cells);
-    let open = rows.iter().zip(&cells);
-    let open = open.filter(|(_, cell)| cell.found.is_open());
-    let open = open.map(|((fault, over), _)| format!("{}\t{over}\n", fault.name));
-    fs::write(open_rows(kind), open.collect::<String>()).unwrap();
+    let mut open = String::new();
+    for ((fault, over), cell) in rows.iter().zip(&cells) {
+        let is_by_host = matches!(cell.found, Found::OpenByHost(_));
+        if is_by_host || cell.found.is_open() {
+            let by = if is_by_host { BY_HOST } else { "" };
+            open.push_str(&format!("{}\t{over}\t{by}\n", fault.name));
+        }
+    }
+    fs::write(open_rows(kind), open).unwrap();
     assert_right(&rows, &cells);
 }
 
-/// The rows that [`check`] left open, by the name of each and its transport.
+/// The rows that [`check`] left open: of each its name, its transport, and [`BY_HOST`] if it is.
 fn open_rows(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{kind}.open"))
 }
 
 /// Decides on what [`check`] has left open, with nothing beside.
 pub(crate) fn decide_open() {
-    let mut open = Vec::new();
+    let (mut rows, mut cells) = (Vec::new(), Vec::new());
     let mut kinds = 0;
     for (kind, faults) in super::ALL {
         // Some kinds need root.
@@ -184,22 +198,30 @@ pub(crate) fn decide_open() {
             continue;
         };
         kinds += 1;
-        let is_open = |(fault, over): &Row| {
-            let line = format!("{}\t{over}", fault.name);
-            text.lines().any(|it| it == line)
-        };
-        open.extend(rows_of(faults).into_iter().filter(is_open));
+        for (fault, over) in rows_of(faults) {
+            let row = format!("{}\t{over}\t", fault.name);
+            if let Some(by) = text.lines().find_map(|line| line.strip_prefix(&row)) {
+                rows.push((fault, over));
+                cells.push(Cell::not_run(over, by == BY_HOST));
+            }
+        }
     }
     if kinds == 0 {
         return timed::inconclusive("the tests of target `faults` were not run before");
     }
-    decide("open", &open);
+    decide_from("open", &rows, cells);
 }
 
 /// Checks rows one after the other on a quiet host.
 pub(crate) fn decide(kind: &str, rows: &[Row]) {
+    let cells = rows.iter().map(|(_, over)| Cell::not_run(*over, false));
+    decide_from(kind, rows, cells.collect());
+}
+
+/// Repeats rows until each was right or its host was quiet. What is not as it must be on a host
+/// that never was is inconclusive, unless the verdict says as much by itself.
+fn decide_from(kind: &str, rows: &[Row], mut cells: Vec<Cell>) {
     let until = Instant::now() + TIME_TO_DECIDE;
-    let mut cells: Vec<Cell> = rows.iter().map(|(_, over)| Cell::not_run(*over)).collect();
     for _ in 0..DECIDING_ATTEMPTS_MAX {
         let undecided = rows.iter().zip(&mut cells);
         for ((fault, over), last) in undecided.filter(|(_, cell)| !cell.found.is_decided()) {
@@ -289,8 +311,8 @@ fn made(fault: &'static Fault, over: Transport, times: u32) -> Cell {
             doubtful.push("no sign of the fault in the record".to_owned());
         }
         // Longer ones have other verdicts: of a fault that is a smaller part of them.
-        let verdict = wrong_verdict(fault, record, &ended.said);
-        differences.verdict = verdict.filter(|_| times == 1);
+        let verdict = wrong_verdict(fault, record, &ended.said).filter(|_| times == 1);
+        differences.verdict = verdict.map(|what| (record.verdict.limit, what));
     }
     for all in [&mut differences.wrong, &mut differences.doubtful] {
         if !all.is_empty() {
@@ -459,7 +481,7 @@ fn show(kind: &str, all: &[Row], cells: &[Cell]) {
         let limits = grouped(&own, |it| {
             let name = it.limit.map_or("-", Limit::name).to_owned();
             match &it.found {
-                Found::Open(why) => format!("{name} ({why})"),
+                Found::Open(why) | Found::OpenByHost(why) => format!("{name} ({why})"),
                 Found::Late { .. } => format!("{name} (the fault came late)"),
                 _ => name,
             }
