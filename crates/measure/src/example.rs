@@ -147,6 +147,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
         degraded: None,
         timeline: None,
         network: NetworkFacts::default(),
+        host_use: None,
         responder: None,
         observations: Vec::new(),
         events: Vec::new(),

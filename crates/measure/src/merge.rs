@@ -260,6 +260,8 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     merged.warmup.merge(&record.warmup);
     merged.network.add(&record.network);
     (merged.network.kernel, merged.network.kernel_of_hosts) = (kernel, kernel_of_hosts);
+    // Readings of one host at different times, or of several hosts, do not add up.
+    merged.host_use = None;
     if let Some(responder) = &record.responder {
         merged.responder.get_or_insert_default().add(responder);
     }

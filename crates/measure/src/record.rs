@@ -12,7 +12,7 @@ use crate::counts::{Connections, WireCounts};
 use crate::degraded::Degraded;
 use crate::event::Event;
 use crate::experience::{ClientExperience, GroupRecord};
-use crate::facts::{HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
+use crate::facts::{CpuUse, HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
@@ -124,6 +124,10 @@ pub struct RunRecord {
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.
     pub network: NetworkFacts,
+    /// Whose the CPU time of this host was, from before the first connection to after the drain;
+    /// none in a simulation, of several hosts or runs, and where /proc does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_use: Option<CpuUse>,
     /// What the target counted, if it was the responder built into this binary and no simulation;
     /// none in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

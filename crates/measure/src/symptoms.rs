@@ -121,7 +121,7 @@ symptoms! {
     /// Fewer than 11 queries were offered.
     few_queries: FewQueries = worth::few_queries;
     /// At least 1 % of the responses had an RCODE outside of --goodput or were truncated, or all
-    /// were NXDOMAIN or NODATA. Much: 10 % of the responses are of no use.
+    /// were NXDOMAIN or NODATA. Much: over 10 % of the responses are of no use.
     useless_responses: UselessResponses = answers::useless_responses,
         much if UselessResponses::are_many;
     /// At least 1 % of the messages received match no query: their ID, question or source differs.
@@ -132,6 +132,12 @@ symptoms! {
     exchanges_failed: ExchangesFailed = answers::exchanges_failed,
         much if ExchangesFailed::are_many;
 
+    /// Over 2 % of the queries were lost in the open loop over UDP, as many were answered in each
+    /// 10 ms or each second, and none waited at the target.
+    rate_limited: RateLimited = losses::rate_limited;
+    /// Queries that an observed target dropped by its own count. Much: half of those lost.
+    server_queries_dropped: ServerQueriesDropped = server::queries_dropped,
+        much if ServerQueriesDropped::explain_losses;
     /// Connections that the generator closed because the target broke a rule of the protocol.
     /// Much: more than one a client, or 0.1 % of the queries lost with them and half of all lost.
     rules_broken: RulesBroken = connections::rules_broken, much if RulesBroken::are_cause;
@@ -164,13 +170,16 @@ symptoms! {
     /// A worker used its CPU (97 % in the closed loop, 90 % when late in the open loop), or
     /// waited for it 10 % of the time (5 % when late).
     out_of_cpu: OutOfCpu = generator::out_of_cpu;
+    /// The target is on this host and waited for a CPU 5 % of the time, while other processes than
+    /// the generator used CPUs: 0.1 or more, and a quarter of what the target waited.
+    target_starved: TargetStarved = host::target_starved;
     /// A worker used 90 % of its CPU, without harm that shows.
     busy_worker: BusyWorker = generator::busy_worker;
     /// Queries over UDP left more than 1 ms late (p99) in the open loop, though no worker was
     /// out of CPU.
     late_sends: LateSends = generator::late_sends;
-    /// More than 0.1 % of the queries that left got no response, and neither drops on this host
-    /// nor waits for a CPU that the target shares explain it.
+    /// More than 0.1 % of the queries that left got no response, and nothing on this host explains
+    /// it: drops, waits for a CPU that the target shares, or bursts of queries sent late.
     losses_beyond_generator: LossesBeyondGenerator = losses::beyond_generator;
     /// Agents that sent later than 1 ms and four times the median of all agents.
     late_agents: LateAgents = generator::late_agents;
@@ -179,8 +188,9 @@ symptoms! {
     waits_in_host: WaitsInHost = generator::waits_in_host;
     /// The hypervisor took CPU time.
     steal: Steal = host::steal;
-    /// The CPU quota of the generator's container was used up.
-    quota_used: QuotaUsed = host::quota_used;
+    /// The CPU quota of the generator's container was used up. Much: it stopped the container for
+    /// 2 % of the time.
+    quota_used: QuotaUsed = host::quota_used, much if QuotaUsed::is_much;
     /// The kernel refused over 0.1 % of the queries: no route.
     no_route: NoRoute = generator::no_route;
     /// The same: the target's port was closed.
@@ -240,8 +250,7 @@ symptoms! {
     rate_held: RateHeld = load::rate_held;
     /// Over 0.1 % of the queries got no response. Much: in the open loop.
     queries_lost: QueriesLost = losses::queries_lost, much if QueriesLost::are_of_open_loop;
-    /// Queries waited at the target, its receive buffers overflowed, more were lost at peaks, or
-    /// as many were answered at any moment.
+    /// Queries waited at the target, its receive buffers overflowed, or more were lost at peaks.
     sign_of_load: SignOfLoad = losses::sign_of_load;
     /// The queries are too few to say whether 1 % is lost.
     too_few_to_tell: TooFewToTell = load::too_few_to_tell;

@@ -8,9 +8,11 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
+use measure::RunRecord;
 use measure::facts::{CpuUse, ProcessUse};
 
 use super::Host;
+use crate::run::RunRequest;
 
 /// A tick of the times in /proc: a hundredth of a second, whatever the kernel's own.
 const TICK_NS: u64 = 10_000_000;
@@ -49,6 +51,33 @@ struct Target {
     pids: Vec<u32>,
     /// None if this kernel does not tell.
     waited_ns: Option<u64>,
+}
+
+/// Whose the CPU time of this host is while a run lasts.
+pub(crate) struct HostWatch {
+    target: Option<SocketAddr>,
+    before: CpuReading,
+}
+
+impl HostWatch {
+    /// From now on; a target that is one address is looked for on this host.
+    pub(crate) fn begin(groups: &[RunRequest]) -> HostWatch {
+        let mut targets = groups.iter().map(|it| it.plan.target);
+        let first = targets.next();
+        let target = first.filter(|first| targets.all(|it| it == *first));
+        HostWatch {
+            target,
+            before: Host::this().cpu_reading(target),
+        }
+    }
+
+    /// Until now; `record` has it.
+    pub(crate) fn end(self, record: &mut RunRecord) {
+        let now = Host::this().cpu_reading(self.target);
+        let has_figures = now.busy_ticks > 0;
+        record.host_use = has_figures.then(|| self.before.until(&now));
+        record.conclude();
+    }
 }
 
 impl Host {

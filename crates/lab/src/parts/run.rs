@@ -18,6 +18,7 @@ use super::clocks::Clocks;
 use super::fate::sent_max;
 use super::parent::{Event, Parts, PartsError};
 use super::serve::serve_parts;
+use crate::host::HostWatch;
 use crate::run::{RunError, RunRequest, note_responder};
 use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
@@ -121,6 +122,7 @@ pub fn run_parts(
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, PartsError> {
     let observing = crate::observing::begin(groups, control)?;
+    let watch = HostWatch::begin(groups);
     let count = parts.count() as usize;
     let first = groups.first().map(|request| &request.asked.generator);
     let mut leading = Leading {
@@ -148,6 +150,9 @@ pub fn run_parts(
     leading.lead(control)?;
     let responders = leading.responders.take();
     let mut record = leading.result()?;
+    if record.hosts.len() == 1 {
+        watch.end(&mut record);
+    }
     if let Some(observing) = observing {
         observing.end(&mut record);
     }

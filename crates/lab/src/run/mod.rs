@@ -18,6 +18,7 @@ use engine::{Control, Progress, RunInputs, RunOptions};
 use load::Arrival;
 use measure::RunRecord;
 
+use crate::host::HostWatch;
 use crate::observing;
 
 pub use addresses::choose_local_addresses;
@@ -65,6 +66,7 @@ pub fn run_groups(
         ..RunOptions::default()
     };
     let observing = observing::begin(groups, control)?;
+    let watch = HostWatch::begin(groups);
     let started = record::Started::now();
     let kernel_before = crate::host::counters();
     let outcome = engine::run(&inputs, &options, control, on_progress)
@@ -77,6 +79,7 @@ pub fn run_groups(
         simulation: None,
     };
     let mut record = record::from_outcome(groups, outcome, surroundings);
+    watch.end(&mut record);
     if let Some(observing) = observing {
         observing.end(&mut record);
     }

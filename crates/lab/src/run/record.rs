@@ -166,6 +166,7 @@ fn assembled(
         degraded: None,
         workers: worker_facts(outcome, measured_ns),
         network: network(outcome, surroundings.kernel),
+        host_use: None,
         responder: None,
         observations: Vec::new(),
         events: Vec::new(),

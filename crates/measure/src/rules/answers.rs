@@ -33,7 +33,9 @@ pub(super) fn useless_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
             seen.push_str(&over_tcp(figures.counts));
         }
         let mut state = State::Warning;
-        if is_most(number, it.all) && !(reason == Useless::Truncated && !it.are_many()) {
+        // What was truncated and came whole over TCP is of use.
+        let is_lost = reason != Useless::Truncated || it.are_many();
+        if is_lost && is_most(number, it.all) {
             seen.push_str(": the figures say nothing about queries that are answered");
             state = State::Problem;
         }

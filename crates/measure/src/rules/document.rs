@@ -11,9 +11,9 @@ const INTRODUCTION: &str = "\
 Made by `throng schema verdict`, from the rules in force.
 
 Every run ends with a *limit*, its evidence and advice. Throng first computes *symptoms*: what
-counters, histograms and observations of the record show, each with its numbers. Rules read symptoms
-and nothing else. The first rule below that decides names the limit; earlier rules say why later ones
-could not be trusted. A rule
+counters, histograms and observations of the record show, each with its numbers. Rules read
+symptoms and nothing else. The first rule below that decides names the limit; earlier rules say why
+later ones could not be trusted. A rule
 
 * speaks where all its symptoms show, and none of those after \"silent if\" is much;
 * decides where all its symptoms are much, and none of those after \"unless\" is much;

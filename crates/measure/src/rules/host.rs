@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::phrases::{BUFFER_OCTETS, times};
 use crate::doctor::{Cure, Diagnosis, STEAL_PROBLEM, State};
-use crate::notation::{count, counted, latency, percent, share};
+use crate::notation::{count, counted, decimal, latency, percent, share};
 use crate::symptoms::{Figures, Symptoms};
 
 pub(super) fn steal(symptoms: &Symptoms<'_>) -> Option<Finding> {
@@ -19,6 +19,22 @@ pub(super) fn steal(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "while a virtual CPU is taken away, every query on it stalls";
     let diagnosis = Diagnosis::new("CPU steal", state, seen, matters);
     Some(diagnosis.cure(Cure::dedicated_cpus()).into())
+}
+
+pub(super) fn target_starved(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.target_starved.as_ref()?;
+    let seen = format!(
+        "the target on this host waited for a CPU {} s in each second: {}",
+        decimal(it.waited, 2),
+        it.others
+    );
+    let matters = "the result is what the target can do beside these processes, not what it can do";
+    let diagnosis = Diagnosis::new("target's CPU", State::Problem, seen, matters)
+        .cure(Cure::words(
+            "stop the other processes, or give the target CPUs of its own: taskset, cpuset",
+        ))
+        .cure(Cure::busiest_processes());
+    Some(diagnosis.into())
 }
 
 pub(super) fn quota_used(symptoms: &Symptoms<'_>) -> Option<Finding> {

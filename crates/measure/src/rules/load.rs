@@ -44,7 +44,7 @@ pub(super) fn fell_behind(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
             Conclusion::new(evidence, lower)
         }
         FellBehind::Losses(sign) => {
-            let sign = sign_in_words(sign, figures);
+            let sign = sign_in_words(sign);
             let evidence = format!("{} got no response, {sign}", share_lost(figures));
             Conclusion::new(evidence, lower)
         }

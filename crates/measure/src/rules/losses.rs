@@ -3,7 +3,7 @@
 use super::connections::handshakes;
 use super::finding::Finding;
 use super::generator::resources;
-use super::phrases::{larger_server_buffers, plain};
+use super::phrases::{larger_server_buffers, lift_rate_limits, lower_rate, plain};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
@@ -82,6 +82,10 @@ fn longest(outage: &Outage, figures: &Figures<'_>) -> String {
         OutageKind::Handshakes => "every handshake failed",
         OutageKind::Errors => "every response was an error",
         OutageKind::Reset => "the target reset or closed every connection",
+        OutageKind::Silence if may_be_limited(outage, figures) => {
+            "nothing came back: the target was down, or answers nothing while a limit on the rate \
+             is exceeded (RRL)"
+        }
         OutageKind::Silence => "nothing came back",
     };
     let until = match outage.lasts {
@@ -101,6 +105,12 @@ fn longest(outage: &Outage, figures: &Figures<'_>) -> String {
         ));
     }
     text
+}
+
+/// A limit on the rate of responses may let nothing pass to a client that goes on to exceed it.
+fn may_be_limited(outage: &Outage, figures: &Figures<'_>) -> bool {
+    let is_udp = figures.record.scenario.transport == Transport::Udp;
+    is_udp && outage.kind == OutageKind::Silence && outage.lasts
 }
 
 /// What was sustained without them.
@@ -129,11 +139,18 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outage: &Outage) -> Vec<Cure> {
             it.map_or_else(Vec::new, |it| resources(&symptoms.figures, it.are_ports))
         }
         OutageKind::Handshakes => handshakes(symptoms),
-        _ => vec![Cure::words(format!(
-            "find out why the target stopped: its log at {} after {started_at}, restarts, \
-             reloads, pauses of its process",
-            seconds(outage.begin_ns)
-        ))],
+        _ => {
+            let log = Cure::words(format!(
+                "find out why the target stopped: its log at {} after {started_at}, restarts, \
+                 reloads, pauses of its process",
+                seconds(outage.begin_ns)
+            ));
+            let limits = may_be_limited(outage, &symptoms.figures).then(lift_rate_limits);
+            [log]
+                .into_iter()
+                .chain(limits.into_iter().flatten())
+                .collect()
+        }
     }
 }
 
@@ -225,7 +242,7 @@ fn tenth_of_rate(figures: &Figures<'_>) -> Option<Cure> {
 }
 
 /// What shows that the target could not keep up, as the end of a sentence.
-pub(super) fn sign_in_words(sign: &SignOfLoad, figures: &Figures<'_>) -> String {
+pub(super) fn sign_in_words(sign: &SignOfLoad) -> String {
     match sign {
         SignOfLoad::Waiting {
             queries,
@@ -246,11 +263,27 @@ pub(super) fn sign_in_words(sign: &SignOfLoad, figures: &Figures<'_>) -> String 
             percent(*above),
             percent(*below)
         ),
-        SignOfLoad::Plateau => format!(
-            "and as many were answered at any moment: the target stops at {}",
-            rate(figures.achieved_qps)
-        ),
     }
+}
+
+/// A fixed rate of responses, whatever was sent.
+pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.rate_limited.as_ref()?, &symptoms.figures);
+    let seen = format!(
+        "the target admits a fixed rate: {} were answered all the time, {} of the queries lost, \
+         and none waited there: p50 {} against the shortest {}",
+        rate(figures.achieved_qps),
+        share(number_lost(figures), figures.counts.offered),
+        latency(it.p50_ns as f64),
+        latency(it.shortest_ns as f64)
+    );
+    let matters = "a server without CPU time lets queries wait before it drops them; one that \
+                   drops them at once limits the rate of queries or responses, or a device on the \
+                   path does: the rate is that of the limit, not what the server can do";
+    let diagnosis = Diagnosis::new("rate limit", State::Problem, seen, matters)
+        .cures(lift_rate_limits())
+        .cure(Cure::words(lower_rate(figures, 0.8)));
+    Some(diagnosis.into())
 }
 
 /// Slots of a closed loop that lost queries hold.
@@ -264,10 +297,7 @@ pub(super) fn slots_held(symptoms: &Symptoms<'_>) -> Option<Finding> {
         count(figures.counts.timeouts),
         latency(figures.record.scenario.timeout_ns as f64),
         it.of_burst.map_or_else(String::new, when_lost),
-        overflow.map_or_else(String::new, |it| format!(
-            ", {}",
-            sign_in_words(it, figures)
-        ))
+        overflow.map_or_else(String::new, |it| format!(", {}", sign_in_words(it)))
     );
     let state = match it.are_many() {
         true => State::Problem,

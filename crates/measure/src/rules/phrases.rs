@@ -94,6 +94,20 @@ pub(super) fn exempt_generator() -> Cure {
     )
 }
 
+/// How servers answer the generator at any rate.
+pub(super) fn lift_rate_limits() -> Vec<Cure> {
+    vec![
+        Cure::words(
+            "lift the limit for the generator, and measure again: rate-limit { exempt-clients } \
+             (BIND), ip-ratelimit and ratelimit (Unbound), rrl-ratelimit (NSD), mod-rrl (Knot \
+             DNS), MaxQPSIPRule and dynamic blocks (dnsdist)",
+        ),
+        exempt_generator(),
+        Cure::new(Place::UnboundConf, "ip-ratelimit: 0"),
+        Cure::new(Place::KnotConf, "mod-rrl: whitelist: GENERATOR"),
+    ]
+}
+
 /// One sentence on a run without a single response.
 pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
     let counts = figures.counts;

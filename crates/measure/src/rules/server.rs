@@ -2,7 +2,7 @@
 
 use super::connections::more_clients;
 use super::finding::Finding;
-use super::phrases::{BUFFER_OCTETS, larger_server_buffers};
+use super::phrases::{BUFFER_OCTETS, larger_server_buffers, lift_rate_limits};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent};
 use crate::observation::{ProgramUse, QueryUse};
@@ -274,6 +274,40 @@ pub(super) fn listen_overflow(symptoms: &Symptoms<'_>) -> Vec<Finding> {
     })
 }
 
+/// What a counter of dropped queries counts.
+fn dropped_by(counter: &str) -> &'static str {
+    match counter {
+        "requestlist.exceeded" => "because its request list was full",
+        "requestlist.overwritten" => "to make room in its request list",
+        "connections.failed" => "TCP connections that it did not accept",
+        _ => "by a rate limit, a rule or an access list",
+    }
+}
+
+pub(super) fn queries_dropped(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.server_queries_dropped.as_ref()?, &symptoms.figures);
+    let each = it.by_counter.iter();
+    let each =
+        each.map(|(name, number)| format!("{} {} ({name})", count(*number), dropped_by(name)));
+    let seen = format!(
+        "{} dropped by its own count: {}",
+        figures.servers.first()?.name(),
+        each.collect::<Vec<_>>().join(", ")
+    );
+    let matters = "a server that drops queries by a rule or a limit was not driven to what it can \
+                   do: the rate is that of the limit";
+    let state = match it.explain_losses() {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let is_list = |(name, _): &(&str, u64)| name.starts_with("requestlist");
+    let list = Cure::new(Place::UnboundConf, "num-queries-per-thread: 4096");
+    let diagnosis = Diagnosis::new("queries dropped by the server", state, seen, matters)
+        .cures(it.by_counter.iter().any(is_list).then_some(list))
+        .cures(lift_rate_limits());
+    Some(diagnosis.into())
+}
+
 pub(super) fn tcp_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.server_tcp_clients.as_ref()?;
     let seen = format!(
@@ -382,7 +416,7 @@ pub(super) fn cache(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 /// An observed server that fell behind although it was not busy: it waited for something.
 pub(super) fn idle(_: &Symptoms<'_>) -> Option<Finding> {
-    let seen = "the server had CPU to spare and dropped nothing: it waited for something else, a \
+    let seen = "the server had CPU to spare: it waited for something else, a \
                 lock, a disk, a log, a timer or another server, or the network did";
     let matters = "more CPU does not help a server that waits";
     let diagnosis = Diagnosis::new("idle server", State::Warning, seen, matters)

@@ -24,7 +24,7 @@ pub(super) const SECTIONS: &[Section] = &[
         rules: WORTH,
     },
     Section {
-        title: "Outages, and clients that the target did not serve",
+        title: "Limits that drop, outages, and clients that the target did not serve",
         rules: OUTAGES,
     },
     Section {
@@ -86,6 +86,9 @@ static CONNECTIONS_ONLY: &[Rule] = rules! {
 };
 
 static WORTH: &[Rule] = rules! {
+    "server drops queries" says(server::queries_dropped) if [ServerQueriesDropped] => Server,
+        unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
+        does_not_know("which of its limits or rules dropped them");
     "no message ID, and no response" says(generator::no_message_id)
         if [NoMessageId, NothingAnswered] => Generator;
     "messages match no query, and no response" says(answers::unmatched_messages)
@@ -102,6 +105,9 @@ static WORTH: &[Rule] = rules! {
 };
 
 static OUTAGES: &[Rule] = rules! {
+    "fixed rate of responses" says(losses::rate_limited) if [RateLimited] => Server,
+        unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
+        does_not_know("whether the target limits it or a device on the path");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
         in_every_verdict();
     "outage of the generator" says(losses::outages_of_generator)
@@ -124,15 +130,18 @@ static OUTAGES: &[Rule] = rules! {
 
 static GENERATOR: &[Rule] = rules! {
     "no resources" says(generator::no_resources) if [NoResources] => Generator, in_every_verdict();
+    "CPU quota" says(host::quota_used) if [QuotaUsed] => Generator,
+        unless(&[RateHeld, FewSlots]);
     "worker out of CPU" says(generator::out_of_cpu) if [OutOfCpu] => Generator,
         unless(&[LossesBeyondGenerator]);
     "worker busy" says(generator::busy_worker) if [BusyWorker];
     "queries left late" says(generator::late_sends) if [LateSends] => Generator,
         unless(&[LossesBeyondGenerator]), does_not_know("what kept the worker from running");
+    "target kept from its CPU" says(host::target_starved) if [TargetStarved] => Generator,
+        unless(&[RateHeld, FewSlots]), does_not_know("what the target does with all of its CPUs");
     "agents left late" says(generator::late_agents) if [LateAgents], in_every_verdict();
     "waiting in this host" says(generator::waits_in_host) if [WaitsInHost];
     "CPU steal" says(host::steal) if [Steal];
-    "CPU quota" says(host::quota_used) if [QuotaUsed];
     "no route" concludes(generator::no_route) if [NoRoute] => Network;
     "port closed" concludes(generator::port_closed) if [PortClosed] => Server;
     "sends refused" concludes(generator::sends_refused) if [SendsRefused] => Generator;
@@ -190,7 +199,8 @@ static SERVERS: &[Rule] = rules! {
     "server asks others" says(server::upstream) if [ServerUpstream], silent_if(&[ServerUpstream]);
     "server's cache" says(server::cache) if [ServerCache];
     "server idle" says(server::idle) if [FellBehind, ServersIdle],
-        silent_if(&[ServerDatagramsDropped, ServerUpstream]), in_every_verdict();
+        silent_if(&[ServerDatagramsDropped, ServerQueriesDropped, ServerUpstream]),
+        in_every_verdict();
     "both ends differ" says(server::counts_differ) if [ServerCounts], where_much(),
         in_every_verdict();
     "both ends agree" says(server::counts_agree) if [ServerCounts], silent_if(&[ServerCounts]);
@@ -211,8 +221,9 @@ static LOAD: &[Rule] = rules! {
         does_not_know("what in the target was short: observe it");
     "losses without a queue" says(losses::without_queue) if [QueriesLost] => Unknown,
         silent_if(&[
-            SignOfLoad, OwnReceiveDrops, HandshakesRefused, UnservedClients, ConnectionsEnded,
-            RulesBroken, OutagesOfTarget, OutagesOfNetwork, OutagesOfGenerator, ModelLosses
+            SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops, HandshakesRefused,
+            UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget, OutagesOfNetwork,
+            OutagesOfGenerator, ModelLosses
         ]),
         does_not_know("whether the path or a limit of the target loses them");
     "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding;

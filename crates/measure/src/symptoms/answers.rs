@@ -9,7 +9,7 @@ use crate::scenario::Transport;
 
 /// From this share of the responses on, those of no use are reported.
 const SHARE_MIN: f64 = 0.01;
-/// From this share on, a rate is not that of responses that clients can use.
+/// Above this share, a rate is not that of responses that clients can use.
 const MANY: f64 = 0.1;
 /// From this share on, they are what the run measured.
 const MOST: f64 = 0.5;
@@ -47,7 +47,7 @@ pub(crate) struct UselessResponses {
 
 impl UselessResponses {
     pub(crate) fn are_many(&self) -> bool {
-        per(self.useless as f64, self.all as f64) >= MANY
+        per(self.useless as f64, self.all as f64) > MANY
     }
 }
 

@@ -15,7 +15,7 @@ const BUSY_WARNING: f64 = 0.9;
 /// Share of the time that a closed loop's worker may wait for its CPU before it shapes the result.
 pub(super) const CPU_WAIT_SHARE_MAX: f64 = 0.10;
 /// Share of the time from which on waiting for its CPU accounts for queries that left late.
-const CPU_WAIT_SHARE_LATE: f64 = 0.05;
+pub(super) const CPU_WAIT_SHARE_LATE: f64 = 0.05;
 /// With fewer queries, the p99 is the lateness of one of them.
 const LATENESS_QUERIES_MIN: u64 = 200;
 /// Share of the offered queries that may be missing before it matters.

@@ -8,6 +8,14 @@ use crate::facts::XdpFacts;
 use crate::interval::per;
 use crate::scenario::Transport;
 
+/// From this share of the time on, a quota that stops the generator shapes the result.
+const THROTTLED_MUCH: f64 = 0.02;
+/// From this many seconds in each second on, a target that waits for CPUs answers late.
+const TARGET_WAITED: f64 = 0.05;
+/// Others that use fewer CPUs hardly keep anything waiting.
+const OTHERS_MIN: f64 = 0.1;
+/// Others that use less than this share of what the target waited are not why it did.
+const OTHERS_OF_WAITED: f64 = 0.25;
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
 
@@ -25,14 +33,49 @@ pub(super) fn steal(figures: &Figures<'_>) -> Option<Steal> {
 pub(crate) struct QuotaUsed {
     pub(crate) periods: u64,
     pub(crate) throttled_ns: f64,
+    is_much: bool,
+}
+
+impl QuotaUsed {
+    pub(crate) fn is_much(&self) -> bool {
+        self.is_much
+    }
 }
 
 pub(super) fn quota_used(figures: &Figures<'_>) -> Option<QuotaUsed> {
     let network = &figures.record.network;
     let periods = network.kernel_counter("Cgroup.Throttled");
-    (periods > 0).then(|| QuotaUsed {
+    let throttled_ns = network.kernel_counter("Cgroup.ThrottledMicroseconds") as f64 * 1e3;
+    let share = per(throttled_ns, figures.record.measured_ns as f64);
+    (periods > 0).then_some(QuotaUsed {
         periods,
-        throttled_ns: network.kernel_counter("Cgroup.ThrottledMicroseconds") as f64 * 1e3,
+        throttled_ns,
+        is_much: share >= THROTTLED_MUCH,
+    })
+}
+
+/// A target on this host that other processes kept from its CPUs.
+pub(crate) struct TargetStarved {
+    /// Seconds in each second, of all its threads.
+    pub(crate) waited: f64,
+    /// The other processes, in a sentence.
+    pub(crate) others: String,
+}
+
+pub(super) fn target_starved(figures: &Figures<'_>) -> Option<TargetStarved> {
+    let record = figures.record;
+    let host = record.host_use.as_ref()?;
+    let waited_ns = match record.self_test {
+        true => record.responder.and_then(|it| it.cpu_wait_ns),
+        false => host.target_wait_ns.filter(|_| host.is_target_here),
+    };
+    let waited = per(waited_ns? as f64, host.wall_ns as f64);
+    let others = host.others_cpus();
+    // Threads of a busy target also wait for each other, and for the generator.
+    let are_cause = others >= OTHERS_MIN && others >= OTHERS_OF_WAITED * waited;
+    (waited >= TARGET_WAITED && are_cause).then(|| TargetStarved {
+        waited,
+        others: host.others_text(),
     })
 }
 

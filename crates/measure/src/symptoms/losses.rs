@@ -4,6 +4,7 @@
 //! path that loses takes the same share of any load.
 
 use super::Figures;
+use super::figures::LATENESS_MAX_NS;
 use super::generator;
 use super::host::received_but_dropped;
 use super::significance;
@@ -25,6 +26,12 @@ const DEVIATIONS: f64 = 3.29;
 const PLATEAU: f64 = 3.0;
 /// Bins that are enough to tell.
 const PLATEAU_BINS: usize = 50;
+/// The same of whole seconds, of which there are fewer.
+const PLATEAU_SECONDS: usize = 8;
+const PLATEAU_OF_SECONDS: f64 = 10.0;
+/// From this share of the queries on, a fixed rate of responses is a limit.
+const LIMITED_MIN: f64 = 0.02;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Responses in a bin that are enough to tell.
 const PLATEAU_RESPONSES: f64 = 5.0;
 /// From this share of the queries that timed out on, the timeout is what lost them.
@@ -37,6 +44,8 @@ const LENGTH_MAX: f64 = 0.01;
 const HELD_MIN: f64 = 0.01;
 /// From this share of the slots on, they set the rate.
 const HELD_MAX: f64 = 0.1;
+/// Queries that a receive buffer of Linux' default size holds: each takes 768 bytes of 212,992.
+const BURST_QUERIES: f64 = 250.0;
 /// How long the burst takes with which a closed loop may begin.
 const BURST_NS: u64 = 100_000_000;
 
@@ -77,15 +86,12 @@ pub(crate) enum SignOfLoad {
     BuffersFull(u64),
     /// Shares lost at peaks and otherwise.
     MoreAtPeaks(f64, f64),
-    /// As many were answered at any moment, whatever was lost.
-    Plateau,
 }
 
 pub(super) fn sign_of_load(figures: &Figures<'_>) -> Option<SignOfLoad> {
     waiting(figures)
         .or_else(|| dropped_by_target(figures))
         .or_else(|| more_at_peaks(figures))
-        .or_else(|| plateau(figures))
 }
 
 /// Bins of the window, without outages.
@@ -127,23 +133,45 @@ fn more_at_peaks(figures: &Figures<'_>) -> Option<SignOfLoad> {
     is_shown.then_some(SignOfLoad::MoreAtPeaks(above, below))
 }
 
-/// As many responses in each bin, whatever was lost: random losses would scatter them.
-fn plateau(figures: &Figures<'_>) -> Option<SignOfLoad> {
-    let bins: Vec<&Bin> = bins(figures).collect();
-    let answered: Vec<f64> = bins
-        .iter()
-        .map(|bin| (bin.due - bin.lost.min(bin.due)) as f64)
-        .collect();
+/// A fixed rate of responses, whatever was sent: none waited, and the rest was lost.
+pub(crate) struct RateLimited {
+    pub(crate) p50_ns: u64,
+    pub(crate) shortest_ns: u64,
+}
+
+pub(super) fn rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
+    let share = per(number_lost(figures) as f64, figures.counts.offered as f64);
+    let is_udp = figures.record.scenario.transport == Transport::Udp;
+    let is_lossy = share >= LIMITED_MIN && queries_lost(figures).is_some();
+    if !is_udp || !figures.record.is_open_loop() || !is_lossy || waiting(figures).is_some() {
+        return None;
+    }
+    let timeline = figures.record.timeline.as_ref()?;
+    let whole = (figures.record.measured_ns / timeline.width_ns()) as usize;
+    let bins = timeline.bins().get(..whole.min(timeline.bins().len()))?;
+    let answered = bins.iter().map(|bin| bin.due - bin.lost.min(bin.due));
+    let answered: Vec<f64> = answered.map(|it| it as f64).collect();
+    // A token bucket may be filled once a second.
+    let second = (SECOND_NS / timeline.width_ns()).max(1) as usize;
+    let seconds = answered.chunks_exact(second);
+    let seconds: Vec<f64> = seconds.map(|bins| bins.iter().sum()).collect();
+    let is_fixed = is_plateau(&answered, share, PLATEAU_BINS, PLATEAU)
+        || is_plateau(&seconds, share, PLATEAU_SECONDS, PLATEAU_OF_SECONDS);
+    is_fixed.then(|| RateLimited {
+        p50_ns: figures.service_p50_ns.unwrap_or(0),
+        shortest_ns: figures.path_ns.unwrap_or(0),
+    })
+}
+
+/// True if as many were answered in each of the windows: random losses would scatter them. Of the
+/// queries due, these leave a number whose variance is that of the binomial.
+fn is_plateau(answered: &[f64], lost: f64, windows_min: usize, less: f64) -> bool {
     let number = answered.len() as f64;
     let mean = per(answered.iter().sum(), number);
-    let share = per(number_lost(figures) as f64, figures.counts.offered as f64);
     let squares: f64 = answered.iter().map(|it| (it - mean).powi(2)).sum();
     let variance = per(squares, number - 1.0);
-    // Of `due` queries, random losses leave a number whose variance is that of the binomial.
-    let random = mean * share;
-    let is_scattered_less = variance < random / PLATEAU;
-    let are_enough = answered.len() >= PLATEAU_BINS && mean >= PLATEAU_RESPONSES;
-    (are_enough && is_scattered_less).then_some(SignOfLoad::Plateau)
+    let are_enough = answered.len() >= windows_min && mean >= PLATEAU_RESPONSES;
+    are_enough && variance < mean * lost / less
 }
 
 /// Queries waited at the target: by Little's law so many on average, and half of them took longer
@@ -201,9 +229,29 @@ pub(super) fn beyond_generator(figures: &Figures<'_>) -> Option<LossesBeyondGene
     let beyond = unanswered.saturating_sub(received_but_dropped(figures));
     let is_most = 2 * beyond > unanswered && beyond > figures.counts.not_sent.run_ended;
     let are_many = significance::is_above(beyond, figures.counts.sent, LOSS_MAX);
-    let waited = generator::longest_wait(figures).1 >= generator::CPU_WAIT_SHARE_MAX;
-    let is_host = figures.target_shares_cpus() && waited;
-    (is_most && are_many && !is_host).then_some(LossesBeyondGenerator)
+    let is_explained = may_starve_target(figures) || sends_bursts(figures);
+    (is_most && are_many && !is_explained).then_some(LossesBeyondGenerator)
+}
+
+/// A target on this host waits for the CPUs for which the generator waits. Where it is unknown how
+/// long that was, queries that left late show it.
+fn may_starve_target(figures: &Figures<'_>) -> bool {
+    let (_, waited) = generator::longest_wait(figures);
+    let mut workers = figures.record.workers.iter();
+    let is_unknown = workers.any(|it| it.cpu_wait_ns.is_none());
+    let is_late = figures.lateness_p99_ns > LATENESS_MAX_NS;
+    let has_waited = waited >= generator::CPU_WAIT_SHARE_MAX
+        || is_late && waited >= generator::CPU_WAIT_SHARE_LATE
+        || is_late && is_unknown;
+    figures.target_shares_cpus() && has_waited
+}
+
+/// Over UDP, queries that leave late leave at once: more than a receive buffer holds.
+fn sends_bursts(figures: &Figures<'_>) -> bool {
+    let is_udp = figures.record.scenario.transport == Transport::Udp;
+    let late_s = figures.lateness_p99_ns as f64 / 1e9;
+    let burst = late_s * figures.record.offered_qps();
+    is_udp && figures.record.is_open_loop() && burst >= BURST_QUERIES
 }
 
 /// Responses that came after their queries had timed out.
@@ -245,7 +293,7 @@ impl Outages {
         let length_ns: u64 = all.iter().map(Outage::length_ns).sum();
         let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
         is_longest.then(|| Outages {
-            longest: longest.clone(),
+            longest: *longest,
             alike: lengths.len() as u64 - 1,
             alike_ns: lengths.iter().sum(),
             is_much: is_long || significance::is_above(met, figures.counts.offered, MET_MAX),

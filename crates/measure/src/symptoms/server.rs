@@ -2,6 +2,7 @@
 
 use super::Figures;
 use super::connections;
+use super::losses;
 use crate::interval::per;
 use crate::observation::{Observation, ProgramUse, QueryUse};
 use crate::timeline::{Bin, Outage, OutageKind, Timeline};
@@ -152,6 +153,43 @@ impl MemoryNeed {
     pub(crate) fn is_urgent(&self) -> bool {
         self.killed > 0 || self.pages_per_second.is_some()
     }
+}
+
+/// Counters of queries and connections that a server dropped.
+const DROPS: [&str; 4] = [
+    "queries.dropped",
+    "requestlist.exceeded",
+    "requestlist.overwritten",
+    "connections.failed",
+];
+
+/// Queries that the target dropped by its own count.
+pub(crate) struct ServerQueriesDropped {
+    /// By the name of the counter.
+    pub(crate) by_counter: Vec<(&'static str, u64)>,
+    explain_losses: bool,
+}
+
+impl ServerQueriesDropped {
+    pub(crate) fn explain_losses(&self) -> bool {
+        self.explain_losses
+    }
+}
+
+pub(super) fn queries_dropped(figures: &Figures<'_>) -> Option<ServerQueriesDropped> {
+    let server = figures.servers.first()?.observation();
+    let grown = |name| server.series(name).and_then(|it| it.growth).unwrap_or(0.0);
+    let each = DROPS
+        .into_iter()
+        .map(|name| (name, grown(name).max(0.0) as u64));
+    let by_counter: Vec<(&str, u64)> = each.filter(|(_, number)| *number > 0).collect();
+    let most = by_counter.iter().map(|(_, number)| *number).max()?;
+    let lost = losses::number_lost(figures);
+    let are_many = losses::queries_lost(figures).is_some();
+    Some(ServerQueriesDropped {
+        by_counter,
+        explain_losses: are_many && 2 * most >= lost,
+    })
 }
 
 /// TCP clients that an observed target had at once by its own count: fewer than asked.

@@ -15,7 +15,7 @@ const SHARE_MIN: f64 = 0.001;
 /// From this share on, most were not answered on time in any sense that a client knows.
 const SHARE_MUCH: f64 = 0.005;
 /// Bins of a timeline hold that share of what was late...
-const CONCENTRATED: f64 = 0.8;
+const CONCENTRATED: f64 = 0.9;
 /// ... and are no more than that share of the bins: it is concentrated in time.
 const OF_BINS: f64 = 0.25;
 /// Spans closer than that many bins are one.
@@ -23,10 +23,9 @@ const APART: usize = 2;
 /// Spans are periodic from that many on, if their distances differ by no more than that factor.
 const PERIODS_MIN: usize = 3;
 const PERIODS_ALIKE: f64 = 1.25;
-/// Responses of a client that show whether it is slower than others.
-const OF_CLIENT_MIN: u64 = 200;
-/// At most this share of the clients have the late responses where they are a pattern.
-const OF_CLIENTS: f64 = 0.6;
+/// At most this share of the clients that chance would choose have late responses where they are
+/// a pattern.
+const OF_CHANCE: f64 = 0.6;
 
 /// Responses that came far later than most.
 pub(crate) struct FarTail {
@@ -68,7 +67,7 @@ pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
         number,
         from_ns,
         p50_ns,
-        pattern: pattern(figures, p50_ns, from_ns),
+        pattern: pattern(figures, number, p50_ns, from_ns),
         is_much: is_above(SHARE_MUCH),
     })
 }
@@ -79,11 +78,11 @@ fn number_from(times: &Histogram, from_ns: u64) -> u64 {
     late.map(|(_, _, number)| number).sum::<u64>() + times.overflow()
 }
 
-fn pattern(figures: &Figures<'_>, p50_ns: u64, from_ns: u64) -> TailPattern {
+fn pattern(figures: &Figures<'_>, number: u64, p50_ns: u64, from_ns: u64) -> TailPattern {
     let timeline = figures.record.timeline.as_ref();
     (timeline.and_then(|it| in_time(it, p50_ns)))
         .or_else(|| by_target(figures, from_ns))
-        .or_else(|| by_client(figures, from_ns))
+        .or_else(|| by_client(figures, number, from_ns))
         .unwrap_or(TailPattern::Spread)
 }
 
@@ -145,14 +144,15 @@ fn by_target(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
 }
 
 /// Clients have a socket each: a client is a source port, or a connection.
-fn by_client(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
+fn by_client(figures: &Figures<'_>, number: u64, from_ns: u64) -> Option<TailPattern> {
     let experience = figures.record.experience()?;
-    let each = &experience.latency.p99;
+    let each = &experience.latency.max;
     let (all, late) = (each.count(), number_from(each, from_ns));
-    let responses = per(figures.counts.responses as f64, all as f64);
-    let are_some = late > 0 && late as f64 <= OF_CLIENTS * all as f64;
-    let are_enough = all > 1 && responses >= OF_CLIENT_MIN as f64;
-    (are_some && are_enough).then_some(TailPattern::Clients { late, all })
+    // By chance, that many clients would have one at least.
+    let responses = figures.record.total.distributions.service.count() as f64;
+    let none = (1.0 - per(number as f64, responses)).powf(per(responses, all as f64));
+    let are_some = late > 0 && late as f64 <= OF_CHANCE * all as f64 * (1.0 - none);
+    are_some.then_some(TailPattern::Clients { late, all })
 }
 
 /// Queries for which clients went on to another server.

@@ -239,7 +239,7 @@ fn search_for_the_oldest_query_takes_few_steps_a_query_however_many_came_since()
                 asked += 1;
                 let position = pending.next_waiting().unwrap().position;
                 send_oldest(&mut pending, 1, at(ms));
-                if asked % lost != 0 {
+                if !asked.is_multiple_of(lost) {
                     pending.end(position, State::Answered);
                 }
             }

@@ -85,7 +85,7 @@ fn two_short_runs_show_a_clear_difference_without_further_flags() {
         file
     };
     let a = one("a.json", "5ms", 1);
-    let b = one("b.json", "12ms", 2);
+    let b = one("b.json", "20ms", 2);
     let found = compared(&format!("{a} {b} --metrics qps,p50"));
     assert!(matches!(found.method, Method::Blocks(_)), "{found:?}");
     let p50 = found.of(Metric::P50).unwrap();
@@ -110,7 +110,7 @@ fn single_records_are_compared_by_their_intervals() {
         file
     };
     let a = one("a.json", "exponential:5ms", 1);
-    let b = one("b.json", "exponential:12ms", 2);
+    let b = one("b.json", "exponential:20ms", 2);
     let c = one("c.json", "exponential:5ms", 3);
     let found = compared(&format!("{a} {b}"));
     assert!(

@@ -70,17 +70,6 @@ pub(crate) fn names_and_sleeps(file: &File) -> Vec<Offence> {
     offences
 }
 
-/// A rule of the verdict has its tests at the end of its file, or in a file beside it.
-pub(crate) fn untested_rules(file: &File) -> Vec<Offence> {
-    let is_of_rules = file.path.starts_with("crates/measure/src/rules/");
-    let is_rule = is_of_rules && file.text.contains("pub(super) fn found(");
-    if !is_rule || file.text.contains("#[cfg(test)]\nmod tests") {
-        return Vec::new();
-    }
-    let cure = "show on made-up records what it finds, and what it does not, beside the rule";
-    vec![file.offence(1, "a rule without tests", cure)]
-}
-
 #[test]
 fn open_ends_are_offences() {
     for mark in MARKS {
@@ -110,17 +99,4 @@ fn ignored_sleeping_and_badly_named_tests_are_offences() {
     assert_eq!(check("std::thread::sleep(second);\n"), 1);
     assert_eq!(check("use std::thread::{self, sleep};\n"), 1);
     assert_eq!(check("#[test]\nfn a_test_of_sleeping() {} // sleep\n"), 0);
-}
-
-#[test]
-fn a_rule_without_tests_is_an_offence() {
-    let check = |path: &str, text: &str| untested_rules(&File::new(path, text)).len();
-    let (path, rule) = (
-        "crates/measure/src/rules/a.rs",
-        "pub(super) fn found() {}\n",
-    );
-    assert_eq!(check(path, rule), 1);
-    assert_eq!(check(path, &format!("{rule}#[cfg(test)]\nmod tests;\n")), 0);
-    assert_eq!(check("crates/measure/src/a.rs", rule), 0);
-    assert_eq!(check(path, "pub(super) struct Figures;\n"), 0);
 }

@@ -78,7 +78,7 @@ fn places_held_by_what_full_buffers_drop_need_fewer_queries_and_of_a_path_more()
     });
     record_of_path.total = Interval::total(&record_of_path.intervals);
     let evidence = "each), nearly all in the burst with which the run began (600 were asked in the";
-    for cure in ["--timeout 1s", "--outstanding 2000"] {
+    for cure in ["timeout 1s", "--outstanding 2000"] {
         judged(&record_of_path, Limit::Outstanding, evidence, cure);
     }
 }
@@ -93,6 +93,6 @@ fn places_held_by_lost_queries_are_named() {
     let topic = "slots held by lost queries";
     told(&record, topic).problem(
         "of 100 outstanding slots were held by lost queries",
-        "--timeout 1s",
+        "timeout 1s",
     );
 }

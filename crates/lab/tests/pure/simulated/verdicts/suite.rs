@@ -121,9 +121,9 @@ fn server_bound() -> Vec<Situation> {
                 .rate(3_000.0)
                 .behaviour(|it| it.rate_burst = Some(ms(1))),
             limit: Limit::Server,
-            evidence: "as many were answered at any moment",
-            topic: "limit: server",
-            state: State::Ok,
+            evidence: "the target admits a fixed rate",
+            topic: "rate limit",
+            state: State::Problem,
             cure: "find its limit: try --rate 1",
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },

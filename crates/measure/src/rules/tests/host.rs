@@ -1,0 +1,77 @@
+//! A busy host is named before the target is blamed.
+
+use crate::facts::{CpuUse, ProcessUse};
+use crate::rules::situations::*;
+
+/// A target on this host that others kept waiting for a CPU.
+fn starved(waited: f64, others: f64) -> RunRecord {
+    let mut record = saturated();
+    let seconds = |of: f64| (of * 10.0 * SECOND as f64) as u64;
+    record.host_use = Some(CpuUse {
+        wall_ns: 10 * SECOND,
+        own_ns: seconds(0.3),
+        is_target_here: true,
+        target_ns: Some(seconds(0.6)),
+        target_wait_ns: Some(seconds(waited)),
+        others_ns: seconds(others),
+        stolen_ns: 0,
+        busiest: vec![ProcessUse {
+            name: "sh".into(),
+            pid: 4711,
+            cpu_ns: seconds(others),
+        }],
+    });
+    record
+}
+
+#[test]
+fn a_target_that_other_processes_kept_from_its_cpu_is_the_hosts_limit() {
+    let evidence = "the target on this host waited for a CPU 0.40 s in each second: other \
+                    processes kept 0.98 CPUs busy: sh (4711) 98.0 %";
+    judged(&starved(0.4, 0.98), Limit::Generator, evidence, "taskset");
+    // Its own threads waited for each other, or hardly at all.
+    assert_eq!(judge(&starved(3.0, 0.2)).limit, Limit::Server);
+    assert_eq!(judge(&starved(0.01, 0.98)).limit, Limit::Server);
+    // It kept up all the same.
+    let mut in_time = in_time(10_000.0);
+    in_time.host_use = starved(0.4, 0.98).host_use;
+    assert_eq!(judge(&in_time).limit, Limit::Rate);
+    assert!(found_on(&in_time, "target's CPU").is_some());
+}
+
+/// Losses at 50,000 qps on a host that sends late.
+fn late_and_lossy(lateness_ns: u64, waited: Option<f64>) -> RunRecord {
+    let mut record = in_time(50_000.0);
+    record.scenario.target = "127.0.0.1:53".into();
+    late(&mut record, lateness_ns);
+    busy(&mut record, 0.3);
+    let ns = |share: f64| (share * record.measured_ns as f64) as u64;
+    record.workers[0].cpu_wait_ns = waited.map(ns);
+    lose(&mut record, 20_000);
+    record
+}
+
+#[test]
+fn a_target_on_a_host_that_sends_late_is_not_blamed_for_losses() {
+    for waited in [Some(0.13), Some(0.06), None] {
+        let record = late_and_lossy(7 * MS, waited);
+        assert_eq!(judge(&record).limit, Limit::Generator, "{waited:?}");
+    }
+    // Elsewhere, what leaves late leaves as a burst that fills buffers; a small burst does not.
+    let mut elsewhere = late_and_lossy(85 * MS, Some(0.01));
+    elsewhere.scenario.target = "192.0.2.1:53".into();
+    assert_eq!(judge(&elsewhere).limit, Limit::Generator);
+    let mut few = late_and_lossy(2 * MS, Some(0.01));
+    few.scenario.target = "192.0.2.1:53".into();
+    assert_ne!(judge(&few).limit, Limit::Generator);
+}
+
+#[test]
+fn the_quota_of_the_own_container_is_called_that() {
+    let mut record = saturated();
+    let kernel = &mut record.network.kernel;
+    kernel.insert("Cgroup.Throttled".into(), 57);
+    kernel.insert("Cgroup.ThrottledMicroseconds".into(), 3_000_000);
+    let evidence = "the CPU quota of this container was used up 57 times";
+    judged(&record, Limit::Generator, evidence, "limits.cpu");
+}

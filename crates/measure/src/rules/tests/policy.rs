@@ -1,0 +1,142 @@
+//! Drops by policy are neither capacity nor an outage.
+
+use crate::observation::SeriesKind;
+use crate::rules::observed_situations::*;
+use crate::rules::situations::*;
+use crate::timeline::{Bin, Timeline};
+
+/// 1,000 queries a second for ten seconds, of which `answered` are in the bin of that number.
+fn limited(answered: impl Fn(u64) -> u64) -> RunRecord {
+    let mut timeline = Timeline::new();
+    let mut all = 0;
+    for bin in 0..1_000 {
+        let responses = answered(bin).min(10);
+        all += responses;
+        let what = Bin {
+            due: 10,
+            sent: 10,
+            responses,
+            latency_us: responses * 100,
+            lost: 10 - responses,
+            ..Bin::default()
+        };
+        timeline.add(bin * 10_000_000, &what);
+    }
+    let mut record = crate::example::record((0..10).map(|i| interval(i, &[])).collect());
+    record.scenario.arrival = open_loop(&[(MS, 1_000)], 1_000.0).scenario.arrival;
+    let answered = interval(9, &[(100_000, all)]);
+    change_last(&mut record, |it| *it = answered.clone());
+    lose(&mut record, 10_000 - all);
+    record.timeline = Some(timeline);
+    record
+}
+
+/// A number that looks random.
+fn scattered(bin: u64) -> u64 {
+    let mixed = bin.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 60
+}
+
+#[test]
+fn a_fixed_rate_of_responses_is_a_limit_whatever_its_bucket_is() {
+    let evidence = "the target admits a fixed rate: 500.0 qps were answered all the time, 50.00 %";
+    // One after the other, and at once at the beginning of each second.
+    judged(&limited(|_| 5), Limit::Server, evidence, "exempt-clients");
+    let bucket = limited(|bin| if bin % 100 < 50 { 10 } else { 0 });
+    judged(&bucket, Limit::Server, evidence, "exempt-clients");
+}
+
+#[test]
+fn losses_at_random_are_no_limit_on_the_rate() {
+    let random = limited(|bin| 10 - (scattered(bin) % 8).min(10));
+    let verdict = judge(&random);
+    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
+    // Nor is a target that is down for half of the time, nor one at which queries wait.
+    let down = limited(|bin| if bin < 500 { 10 } else { 0 });
+    let verdict = judge(&down);
+    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
+    let mut waiting = limited(|_| 5);
+    change_last(&mut waiting, |interval| {
+        interval
+            .distributions
+            .service
+            .record_many(200 * MS, 100_000);
+    });
+    let verdict = judge(&waiting);
+    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
+}
+
+#[test]
+fn what_a_server_dropped_by_its_own_count_is_named_by_the_counter() {
+    for (counter, words, cure) in [
+        (
+            "queries.dropped",
+            "by a rate limit, a rule or an access list",
+            "exempt-clients",
+        ),
+        (
+            "requestlist.exceeded",
+            "because its request list was full",
+            "num-queries-per-thread",
+        ),
+        (
+            "requestlist.overwritten",
+            "to make room in its request list",
+            "num-queries-per-thread",
+        ),
+    ] {
+        let mut record = in_time(10_000.0);
+        lose(&mut record, 50_000);
+        let drops = server(15_000.0, &[(counter, SeriesKind::Counter, 5_000.0)]);
+        let mut drops = observing(record.clone(), &[drops]);
+        if counter.starts_with("requestlist") {
+            drops.observations[0].facts.product = Some("Unbound".to_owned());
+        }
+        let evidence = format!("dropped by its own count: 50,000 {words} ({counter})");
+        judged(&drops, Limit::Server, &evidence, cure);
+
+        // A few of them explain nothing.
+        let few = server(15_000.0, &[(counter, SeriesKind::Counter, 5.0)]);
+        let few = observing(record, &[few]);
+        assert!(!few.verdict.evidence[0].contains("dropped by its own count"));
+        assert!(said(&few).contains("50 "), "{}", said(&few));
+    }
+}
+
+/// Counters of observed servers that mean loss, or that queries waited for others.
+const LOSSES: [&str; 6] = [
+    "queries.dropped",
+    "requestlist.exceeded",
+    "requestlist.overwritten",
+    "connections.failed",
+    "upstream.timeouts",
+    "upstream.checks_failed",
+];
+
+#[test]
+fn no_counter_of_losses_is_left_out_of_the_verdict() {
+    for counter in LOSSES {
+        let mut record = in_time(10_000.0);
+        lose(&mut record, 50_000);
+        let more = [
+            (counter, SeriesKind::Counter, 5_000.0),
+            ("upstream.queries", SeriesKind::Counter, 10_000.0),
+        ];
+        let more: Vec<_> = more
+            .into_iter()
+            .filter(|(name, ..)| counter.starts_with("upstream") || *name == counter)
+            .collect();
+        let observed = observing(record, &[server(15_000.0, &more)]);
+        let told = said(&observed);
+        assert!(told.contains("50,000 "), "{counter}: {told}");
+        assert!(!told.contains("dropped nothing"), "{counter}: {told}");
+    }
+    for (counter, topic) in [
+        ("udp.drops", "receive buffers of the server"),
+        ("listen.overflows", "listen queue of the server"),
+    ] {
+        let program = program(0.3, 0.2, &[(counter, SeriesKind::Counter, 700.0)]);
+        let observed = observing(saturated(), &[program]);
+        told(&observed, topic).problem("7,000", "net.core");
+    }
+}
