@@ -308,7 +308,7 @@ impl<'a> Judgement<'a> {
         let advice = advice.map(|words| Cure::words(words.clone()));
         let diagnosis = finding::of_limit(verdict.limit, seen).cures(advice);
         match self.is_busy_server() {
-            true => server::where_its_time_goes(diagnosis),
+            true => server::where_its_time_goes(&self.symptoms, diagnosis),
             false => diagnosis,
         }
     }

@@ -175,8 +175,8 @@ pub(super) fn late_responses(symptoms: &Symptoms<'_>) -> Option<Finding> {
 pub(super) fn target_receive_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.target_receive_drops.as_ref()?;
     let seen = format!(
-        "receive buffers on this host that are not this tool's dropped {}: the target did not \
-         read them in time",
+        "receive buffers on this host that are not this tool's dropped {}: the target, or \
+         a server behind it, did not read them in time",
         counted(it.drops, "datagram")
     );
     let matters = "queries that its sockets had no room for are lost: it reads too slowly, or in \

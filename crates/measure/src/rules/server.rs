@@ -533,11 +533,17 @@ pub(super) fn slow_scrapes(symptoms: &Symptoms<'_>) -> Vec<Finding> {
 }
 
 /// How to see whether a busy server can do more.
-pub(super) fn where_its_time_goes(mut diagnosis: Diagnosis) -> Diagnosis {
+pub(super) fn where_its_time_goes(symptoms: &Symptoms<'_>, mut diagnosis: Diagnosis) -> Diagnosis {
     diagnosis.matters = "whether more threads or less work for each query help shows in the CPU \
                          time of the server: idle threads wait for locks, sockets or logs"
         .to_owned();
-    let top = "top -H -n 1 -b -p $(pgrep -o named) | head -20";
+    let programs = &symptoms.figures.programs;
+    let name = programs.first().map_or("named", ProgramUse::name);
+    let top = format!("top -H -n 1 -b -p $(pgrep -o {name}) | head -20");
+    let observed = symptoms.figures.servers.first();
+    if observed.is_some_and(|it| it.name() != "BIND") {
+        return diagnosis.cure(Cure::new(Place::Server, top));
+    }
     let status = "rndc status | grep -E 'worker threads|query logging|tcp clients'";
     diagnosis
         .cure(Cure::new(Place::Server, top))

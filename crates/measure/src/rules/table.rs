@@ -175,7 +175,8 @@ static TURNED_AWAY: &[Rule] = rules! {
         silent_if(&[UnservedClients, RulesBroken]), in_every_verdict();
     "streams full" says(connections::streams_full) if [StreamsFull], in_every_verdict();
     "delayed acknowledgements" says(connections::delayed_acknowledgements)
-        if [DelayedAcknowledgements], in_every_verdict();
+        if [DelayedAcknowledgements] => Unknown, unless(&[RateHeld]), in_every_verdict(),
+        does_not_know("which end holds small segments back");
     "target's receive buffers full" says(losses::target_receive_drops) if [TargetReceiveDrops],
         silent_if(&[ServerDatagramsDropped]), in_every_verdict();
 };
@@ -204,7 +205,8 @@ static SERVERS: &[Rule] = rules! {
     "both ends differ" says(server::counts_differ) if [ServerCounts], where_much(),
         in_every_verdict();
     "both ends agree" says(server::counts_agree) if [ServerCounts], silent_if(&[ServerCounts]);
-    "slow scrapes" says_each(server::slow_scrapes) if [SlowScrapes], in_every_verdict();
+    "slow scrapes" says_each(server::slow_scrapes) if [SlowScrapes], in_every_verdict(),
+        silent_if(&[OutagesOfTarget, OutagesOfNetwork, OutagesOfGenerator, OutOfCpu]);
 };
 
 static LOAD: &[Rule] = rules! {

@@ -4,6 +4,7 @@ mod agents;
 mod answers;
 mod beyond_interface;
 mod buffers_of_target;
+mod causes;
 mod conntrack;
 mod delayed_acknowledgements;
 mod ended;

@@ -251,6 +251,10 @@ const SLOWER: Range<u64> = 56 * MS..74 * MS;
 const PEAK: u64 = 4;
 /// From this share of the responses on, it is reported.
 const SHARE_MIN: f64 = 0.005;
+/// From this share of the responses on, they are what the run measured, if the way to the target
+/// takes no longer than this.
+const MOST_DELAYED: f64 = 0.3;
+const NEAR_NS: u64 = 10 * MS;
 /// With fewer queries on a connection, there is nothing to hold back.
 const QUERIES_EACH_MIN: f64 = 2.0;
 
@@ -261,6 +265,13 @@ pub(crate) struct DelayedAcknowledgements {
     pub(crate) delayed: u64,
     pub(crate) p50_ns: u64,
     pub(crate) queries_each: f64,
+    are_most: bool,
+}
+
+impl DelayedAcknowledgements {
+    pub(crate) fn are_most(&self) -> bool {
+        self.are_most
+    }
 }
 
 pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedAcknowledgements> {
@@ -275,12 +286,17 @@ pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedA
     let delayed = number_in(service, &DELAYED);
     let beside = number_in(service, &FASTER).max(number_in(service, &SLOWER));
     let p50_ns = figures.service_p50_ns?;
-    let is_peak = delayed >= PEAK * beside && p50_ns < FASTER.start;
+    // Where most responses take as long, the way to the target shows that it is not its length.
+    let connect = record.connection_times().tcp_connect.percentile(0.5);
+    let is_near = connect.is_some_and(|connect_ns| connect_ns < NEAR_NS);
+    let are_most = is_near && per(delayed as f64, service.count() as f64) >= MOST_DELAYED;
+    let is_peak = delayed >= PEAK * beside && (p50_ns < FASTER.start || are_most);
     let is_much = significance::is_above(delayed, service.count(), SHARE_MIN);
     (queries_each >= QUERIES_EACH_MIN && is_peak && is_much).then_some(DelayedAcknowledgements {
         delayed,
         p50_ns,
         queries_each,
+        are_most,
     })
 }
 

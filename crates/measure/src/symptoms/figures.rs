@@ -144,6 +144,12 @@ impl<'a> Figures<'a> {
         self.record.self_test || address.is_ok_and(|address| address.ip().is_loopback())
     }
 
+    /// Queries travel in datagrams: counters of UDP may be of this run.
+    pub(crate) fn has_datagrams(&self) -> bool {
+        let transport = self.record.scenario.transport;
+        !transport.has_connections() || transport.is_quic()
+    }
+
     /// A counter of the host's, over both versions of IP.
     pub(crate) fn of_udp(&self, name: &str) -> u64 {
         let counter = |group| {

@@ -15,6 +15,8 @@ use crate::scenario::Arrival;
 
 /// From this share of the slots on, all of them count as used.
 const FULL: f64 = 0.95;
+/// Waiting for less is no queue at the target: 0.1 ms.
+const QUEUED_NS_MIN: u64 = 100_000;
 /// A rate counts as held from this share on.
 pub(super) const RATE_HELD: f64 = 0.99;
 
@@ -57,6 +59,15 @@ pub(crate) struct SlotsInUse {
     pub(crate) carried: Option<(u64, u64)>,
     pub(crate) p50_ns: u64,
     pub(crate) shortest_ns: u64,
+}
+
+impl SlotsInUse {
+    /// Half of the queries took twice as long as the shortest, and longer than what a scheduler or
+    /// a batch of messages makes of it.
+    fn are_queued(&self) -> bool {
+        let waited_ns = self.p50_ns.saturating_sub(self.shortest_ns);
+        self.p50_ns >= 2 * self.shortest_ns && waited_ns >= QUEUED_NS_MIN
+    }
 }
 
 pub(crate) struct TooFewToTell;
@@ -131,7 +142,7 @@ fn closed_loop(figures: &Figures<'_>, slots: u64) -> Load {
         shortest_ns: figures.path_ns.unwrap_or(0),
     };
     // A single query in flight never waits behind another one of ours.
-    match slots == 1 || in_use.p50_ns < 2 * in_use.shortest_ns {
+    match slots == 1 || !in_use.are_queued() {
         true => Load::FewSlots(FewSlots::Slots(in_use)),
         false => Load::FellBehind(FellBehind::Slots(in_use)),
     }

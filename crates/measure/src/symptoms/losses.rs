@@ -208,6 +208,9 @@ pub(super) fn target_receive_drops(figures: &Figures<'_>) -> Option<TargetReceiv
 /// Datagrams that the receive buffers of an observed target, or of one on this host, dropped where
 /// queries were lost.
 fn dropped_by_local_target(figures: &Figures<'_>) -> u64 {
+    if !figures.has_datagrams() {
+        return 0;
+    }
     if let Some(program) = figures.programs.first() {
         return program.udp_drops;
     }

@@ -100,10 +100,33 @@ of_programs! {
     };
     /// Servers that a signal had stopped.
     stopped: ServerStopped = |_, it| it.stopped.0 > 0;
-    /// Servers whose UDP sockets dropped datagrams.
-    datagrams_dropped: ServerDatagramsDropped = |_, it| it.udp_drops > 0;
-    /// Servers whose listen queue overflowed.
-    listen_overflow: ServerListenOverflow = |_, it| it.listen_overflows > 0;
+}
+
+/// Servers whose UDP sockets dropped datagrams, in a run that sends any.
+pub(crate) struct ServerDatagramsDropped(pub(crate) Programs);
+
+pub(super) fn datagrams_dropped(figures: &Figures<'_>) -> Option<ServerDatagramsDropped> {
+    let dropped = positions(figures, |it| it.udp_drops > 0);
+    let dropped = dropped.filter(|_| figures.has_datagrams());
+    dropped.map(ServerDatagramsDropped)
+}
+
+/// Servers whose listen queue overflowed, in a run that connects over TCP.
+pub(crate) struct ServerListenOverflow(pub(crate) Programs);
+
+pub(super) fn listen_overflow(figures: &Figures<'_>) -> Option<ServerListenOverflow> {
+    let transport = figures.record.scenario.transport;
+    let has_tcp = transport.has_connections() && !transport.is_quic();
+    let overflowed = positions(figures, |it| it.listen_overflows > 0);
+    overflowed.filter(|_| has_tcp).map(ServerListenOverflow)
+}
+
+/// Positions of the programs of which that holds.
+fn positions(figures: &Figures<'_>, is: fn(&ProgramUse<'_>) -> bool) -> Option<Programs> {
+    let programs = figures.programs.iter().enumerate();
+    let programs = programs.filter(|(_, it)| is(it));
+    let programs: Programs = programs.map(|(position, _)| position).collect();
+    (!programs.is_empty()).then_some(programs)
 }
 
 fn is_used_up(program: &ProgramUse<'_>) -> bool {
@@ -339,7 +362,9 @@ const SLOWER: f64 = 2.0;
 /// By how much it is longer, at least: 1 ms.
 const LONGER_NS_MIN: f64 = 1e6;
 /// Scrapes that are enough to tell it from chance.
-const SCRAPES_MIN: usize = 3;
+const SCRAPES_MIN: usize = 5;
+/// Profiles of sources that read /proc.
+const READERS_OF_PROC: [&str; 3] = ["process", "cgroup", "host"];
 /// Where scrapes fill more of the run than this, there is nothing to compare with.
 const FILLED_MAX: f64 = 0.5;
 
@@ -357,7 +382,9 @@ pub(crate) struct SlowScrape {
 pub(super) fn slow_scrapes(figures: &Figures<'_>) -> Option<SlowScrapes> {
     let timeline = figures.record.timeline.as_ref()?;
     let until_ns = figures.record.measured_ns;
-    let each = figures.record.observations.iter();
+    // What reads /proc asks the server for nothing.
+    let asks = |it: &&Observation| !READERS_OF_PROC.contains(&it.profile.as_str());
+    let each = figures.record.observations.iter().filter(asks);
     let slow = each.filter_map(|it| slow_scrape(timeline, it, until_ns));
     let slow: Vec<SlowScrape> = slow.collect();
     (!slow.is_empty()).then_some(SlowScrapes(slow))
