@@ -239,6 +239,9 @@ symptoms! {
 
     /// Lost queries held at least 1 % of the slots of the closed loop. Much: 10 %.
     slots_held: SlotsHeld = losses::slots_held, much if SlotsHeld::are_many;
+    /// Queries that were lost in the warm-up held at least 1 % of the slots of the closed loop.
+    /// Much: 10 %.
+    slots_stuck: SlotsStuck = losses::slots_stuck, much if SlotsStuck::are_many;
     /// Latency grew, queries queued at the target, or more were lost with more load: the target
     /// did not keep up.
     fell_behind: FellBehind = load::fell_behind;

@@ -320,6 +320,30 @@ pub(super) fn slots_held(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.into())
 }
 
+/// Slots that queries of the warm-up hold.
+pub(super) fn slots_stuck(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.slots_stuck.as_ref()?, &symptoms.figures);
+    let seen = format!(
+        "{} of {} outstanding slots were held by queries of the warm-up that got no response ({} \
+         timed out after {} each): the other slots alone were measured",
+        decimal(it.stuck, 0),
+        count(it.slots),
+        count(it.lost),
+        latency(figures.record.scenario.timeout_ns as f64)
+    );
+    let matters = "what the warm-up lost is in no figure of the result, and the rate is that of \
+                   fewer slots than asked for";
+    let state = match it.are_many() {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let diagnosis = Diagnosis::new("slots held since the warm-up", state, seen, matters)
+        .cure(Cure::throng("--warmup 0s"))
+        .cure(Cure::throng("--timeout 1s"))
+        .cures(larger_server_buffers());
+    Some(diagnosis.into())
+}
+
 /// Fewer queries at a time, or more room for them.
 fn full_buffer(figures: &Figures<'_>) -> Vec<Cure> {
     let fitting = (FITTING * figures.answered_in_flight()).max(1.0);

@@ -128,6 +128,13 @@ pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
     if let (0, Some(failure)) = (counts.offered, failed_script) {
         return format!("no query was sent: the script of every client failed: {failure}");
     }
+    let stuck = figures.record.warmup.counts.lost();
+    if counts.offered == 0 && stuck > 0 {
+        return format!(
+            "no query was sent: {} of the warm-up got no response, and held all slots",
+            counted(stuck, "query")
+        );
+    }
     if counts.offered == 0 {
         let why = match figures.record.ended_by {
             EndedBy::Interrupted => "the run was interrupted before the first query",

@@ -210,6 +210,8 @@ static SERVERS: &[Rule] = rules! {
 };
 
 static LOAD: &[Rule] = rules! {
+    "queries lost in the warm-up hold slots" says(losses::slots_stuck) if [SlotsStuck]
+        => Outstanding, in_every_verdict(), does_not_know("what the warm-up lost them to");
     "lost queries hold slots" says(losses::slots_held) if [SlotsHeld] => Outstanding,
         in_every_verdict();
     "few responses are far late" says(tail::far_tail) if [FarTail, RateHeld] => Unknown,

@@ -373,6 +373,28 @@ pub(super) fn slots_held(figures: &Figures<'_>) -> Option<SlotsHeld> {
     })
 }
 
+/// Slots of a closed loop that queries of the warm-up hold, which got no response.
+pub(crate) struct SlotsStuck {
+    pub(crate) stuck: f64,
+    pub(crate) slots: u64,
+    pub(crate) lost: u64,
+}
+
+impl SlotsStuck {
+    pub(crate) fn are_many(&self) -> bool {
+        self.stuck >= HELD_MAX * self.slots as f64
+    }
+}
+
+pub(super) fn slots_stuck(figures: &Figures<'_>) -> Option<SlotsStuck> {
+    let slots = figures.outstanding?;
+    let lost = figures.record.warmup.counts.timeouts;
+    let of_run = figures.answered_in_flight() + figures.held_by_lost();
+    let stuck = (figures.in_flight - of_run).clamp(0.0, lost as f64);
+    let is_shown = stuck >= HELD_MIN * slots as f64 && stuck > 0.0;
+    is_shown.then_some(SlotsStuck { stuck, slots, lost })
+}
+
 fn of_burst(figures: &Figures<'_>) -> Option<(u64, u64)> {
     let timeline = figures.record.timeline.as_ref()?;
     let width_ns = timeline.width_ns();

@@ -83,6 +83,44 @@ fn places_held_by_what_full_buffers_drop_need_fewer_queries_and_of_a_path_more()
     }
 }
 
+/// 1,000 slots of which the warm-up's lost queries hold so many.
+fn stuck(slots: u64) -> RunRecord {
+    let answered = 1_000 - slots;
+    let latencies = [(MS, 1_000 * answered)];
+    let mut record = record((0..10).map(|i| interval(i, &latencies)).collect());
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 1_000,
+        rate_qps_max: None,
+    };
+    for interval in &mut record.intervals {
+        interval.in_flight_ns += u128::from(slots * SECOND);
+    }
+    record.total = Interval::total(&record.intervals);
+    record.warmup.counts.offered = slots;
+    record.warmup.counts.sent = slots;
+    record.warmup.counts.timeouts = slots;
+    record
+}
+
+#[test]
+fn slots_that_the_warm_up_lost_are_said_and_none_of_the_servers() {
+    let evidence = "958 of 1,000 outstanding slots were held by queries of the warm-up that got no \
+                    response";
+    judged(&stuck(958), Limit::Outstanding, evidence, "--warmup 0s");
+    // All of them: nothing was sent.
+    let evidence = "no query was sent: 1,000 queries of the warm-up got no response";
+    judged(
+        &stuck(1_000),
+        Limit::Unknown,
+        evidence,
+        "check that a DNS server answers",
+    );
+    // A few that were lost before are no reason.
+    let mut few = saturated();
+    few.warmup.counts.timeouts = 3;
+    assert_eq!(judge(&few).limit, Limit::Server);
+}
+
 #[test]
 fn places_held_by_lost_queries_are_named() {
     let mut record = saturated();
