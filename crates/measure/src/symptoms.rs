@@ -141,6 +141,8 @@ symptoms! {
     /// Connections that the generator closed because the target broke a rule of the protocol.
     /// Much: more than one a client, or 0.1 % of the queries lost with them and half of all lost.
     rules_broken: RulesBroken = connections::rules_broken, much if RulesBroken::are_cause;
+    /// Responses ceased after latency had grown to half of the timeout, and came late from then on.
+    timeout_outgrown: TimeoutOutgrown = losses::timeout_outgrown;
     /// A span without usable responses that began at the target. Much: 1 % of the time, or 0.1 %
     /// of the queries.
     outages_of_target: OutagesOfTarget = losses::outages_of_target,
@@ -247,7 +249,8 @@ symptoms! {
     fell_behind: FellBehind = load::fell_behind;
     /// All slots or clients were in use while nothing queued at the target.
     few_slots: FewSlots = load::few_slots;
-    /// Over 0.1 % of the responses took 50 times the median or longer, and 50 ms. Much: 0.5 %.
+    /// Over 0.1 % of the responses took 50 times the median or longer, and 50 ms; or 5 times and
+    /// 20 ms where they are of a few spans, clients or targets. Much: 0.5 %.
     far_tail: FarTail = tail::far_tail, much if FarTail::is_much;
     /// Clients went on to another server. Much: with over 0.5 % of the queries.
     failovers: Failovers = tail::failovers, much if Failovers::are_many;

@@ -11,6 +11,8 @@ use crate::symptoms::losses::{Outages, SignOfLoad, number_lost};
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::{Outage, OutageKind};
 
+/// Of what a target answered, a rate with which to look for its limit.
+const TRY: f64 = 0.8;
 /// How much longer to wait for late responses.
 const LONGER: u64 = 4;
 /// From this share of the lost queries on, they were those of the first burst.
@@ -64,6 +66,30 @@ fn outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Finding {
     let diagnosis = Diagnosis::new("outage", State::Problem, seen, matters);
     let cures = cures_of_outage(symptoms, &outages.longest);
     diagnosis.cures(cures).into()
+}
+
+/// A target that fell behind until no response came in time.
+pub(super) fn timeout_outgrown(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.timeout_outgrown.as_ref()?, &symptoms.figures);
+    let counts = figures.counts;
+    let seen = format!(
+        "latency grew to {}, and from {} on responses came after the timeout of {} ({} of the {} \
+         that timed out): the target fell behind",
+        latency(it.latency_ns),
+        seconds(it.from_ns),
+        latency(figures.record.scenario.timeout_ns as f64),
+        share(counts.late, counts.timeouts),
+        counted(counts.timeouts, "query")
+    );
+    let matters = "a queue that outgrows the timeout looks like an outage: the target answers all \
+                   the time, but queries that were given up";
+    let answered_qps = (counts.responses + counts.late) as f64 / figures.window_s;
+    let advice = format!(
+        "find its limit: try --rate {}",
+        plain((TRY * answered_qps).max(1.0))
+    );
+    let diagnosis = Diagnosis::new("queue", State::Problem, seen, matters);
+    Some(diagnosis.cure(Cure::words(advice)).into())
 }
 
 /// An instant or a length, to 10 ms.

@@ -114,8 +114,10 @@ static OUTAGES: &[Rule] = rules! {
         if [OutagesOfGenerator] => Generator, in_every_verdict();
     "outage of the network" says(losses::outages_of_network) if [OutagesOfNetwork] => Network,
         in_every_verdict();
+    "queue outgrew the timeout" says(losses::timeout_outgrown) if [TimeoutOutgrown] => Server,
+        in_every_verdict(), does_not_know("what in the target was short: observe it");
     "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
-        silent_if(&[RulesBroken]), in_every_verdict(),
+        silent_if(&[RulesBroken, TimeoutOutgrown]), in_every_verdict(),
         does_not_know("whether the target or the path to it was down");
     "no message ID, and clients without response" says(generator::no_message_id)
         if [NoMessageId, UnservedByTarget] => Generator;
@@ -227,7 +229,7 @@ static LOAD: &[Rule] = rules! {
         silent_if(&[
             SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops, HandshakesRefused,
             UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget, OutagesOfNetwork,
-            OutagesOfGenerator, ModelLosses
+            OutagesOfGenerator, TimeoutOutgrown, ModelLosses
         ]),
         does_not_know("whether the path or a limit of the target loses them");
     "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding;

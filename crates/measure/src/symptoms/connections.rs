@@ -255,6 +255,7 @@ const SHARE_MIN: f64 = 0.005;
 /// takes no longer than this.
 const MOST_DELAYED: f64 = 0.3;
 const NEAR_NS: u64 = 10 * MS;
+const FAST_MIN: f64 = 0.01;
 /// With fewer queries on a connection, there is nothing to hold back.
 const QUERIES_EACH_MIN: f64 = 2.0;
 
@@ -289,7 +290,11 @@ pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedA
     // Where most responses take as long, the way to the target shows that it is not its length.
     let connect = record.connection_times().tcp_connect.percentile(0.5);
     let is_near = connect.is_some_and(|connect_ns| connect_ns < NEAR_NS);
-    let are_most = is_near && per(delayed as f64, service.count() as f64) >= MOST_DELAYED;
+    // A target that is slow by itself is slow to answer all.
+    let fast = number_in(service, &(0..FASTER.start));
+    let are_some_fast = per(fast as f64, service.count() as f64) >= FAST_MIN;
+    let are_most =
+        is_near && are_some_fast && per(delayed as f64, service.count() as f64) >= MOST_DELAYED;
     let is_peak = delayed >= PEAK * beside && (p50_ns < FASTER.start || are_most);
     let is_much = significance::is_above(delayed, service.count(), SHARE_MIN);
     (queries_each >= QUERIES_EACH_MIN && is_peak && is_much).then_some(DelayedAcknowledgements {

@@ -7,7 +7,7 @@ use super::Figures;
 use super::figures::LATENESS_MAX_NS;
 use super::generator;
 use super::host::received_but_dropped;
-use super::significance;
+use super::significance::{self, EVENTS_MIN};
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
 use crate::timeline::{Bin, Outage, OutageKind, Timeline};
@@ -36,6 +36,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PLATEAU_RESPONSES: f64 = 5.0;
 /// From this share of the queries that timed out on, the timeout is what lost them.
 const MOST_LATE: f64 = 0.5;
+/// Bins before responses ceased in which latency shows why.
+const BINS_BEFORE: usize = 10;
+/// Latency of this share of the timeout grows beyond it.
+const OUTGROWN: f64 = 0.5;
 /// From this share of the queries on, those that an outage met decide.
 const MET_MAX: f64 = 0.001;
 /// From this share of the window on, outages decide.
@@ -273,6 +277,36 @@ pub(super) fn late_responses(figures: &Figures<'_>) -> Option<LateResponses> {
     let are_most = per(counts.late as f64, counts.timeouts as f64) >= MOST_LATE;
     are_most.then_some(LateResponses {
         are_all: counts.responses == 0,
+    })
+}
+
+/// Latency that grew beyond the timeout: from then on all responses came late.
+pub(crate) struct TimeoutOutgrown {
+    /// Mean latency before.
+    pub(crate) latency_ns: f64,
+    /// When responses in time ceased.
+    pub(crate) from_ns: u64,
+}
+
+pub(super) fn timeout_outgrown(figures: &Figures<'_>) -> Option<TimeoutOutgrown> {
+    if figures.counts.late < EVENTS_MIN {
+        return None;
+    }
+    let outages = figures.outages.each.iter();
+    let silent = outages.filter(|it| it.kind == OutageKind::Silence);
+    let longest = silent.max_by_key(|it| it.length_ns())?;
+    let timeline = figures.record.timeline.as_ref()?;
+    let first = (longest.begin_ns / timeline.width_ns()) as usize;
+    let before = timeline
+        .bins()
+        .get(first.saturating_sub(BINS_BEFORE)..first)?;
+    let mut sum = Bin::default();
+    before.iter().for_each(|bin| sum.add(bin));
+    let latency_ns = sum.latency_ns_mean()?;
+    let timeout_ns = figures.record.scenario.timeout_ns as f64;
+    (latency_ns >= OUTGROWN * timeout_ns).then_some(TimeoutOutgrown {
+        latency_ns,
+        from_ns: longest.begin_ns,
     })
 }
 

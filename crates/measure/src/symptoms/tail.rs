@@ -10,6 +10,9 @@ use crate::timeline::Timeline;
 const TIMES: u64 = 50;
 /// ... and from this latency on: below it are caches' misses and the way through the Internet.
 const LATENCY_NS_MIN: u64 = 50_000_000;
+/// The same of responses that have a pattern, which these do not make.
+const TIMES_OF_PATTERN: u64 = 5;
+const LATENCY_NS_MIN_OF_PATTERN: u64 = 20_000_000;
 /// From this share of the responses on, they are reported.
 const SHARE_MIN: f64 = 0.001;
 /// From this share on, most were not answered on time in any sense that a client knows.
@@ -60,16 +63,21 @@ pub(crate) enum TailPattern {
 pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
     let service = &figures.record.total.distributions.service;
     let p50_ns = figures.service_p50_ns?;
-    let from_ns = LATENCY_NS_MIN.max(TIMES.saturating_mul(p50_ns));
-    let number = number_from(service, from_ns);
-    let is_above = |share| significance::is_above(number, service.count(), share);
-    (number >= EVENTS_MIN && is_above(SHARE_MIN)).then(|| FarTail {
-        number,
-        from_ns,
-        p50_ns,
-        pattern: pattern(figures, number, p50_ns, from_ns),
-        is_much: is_above(SHARE_MUCH),
-    })
+    let later = |times: u64, least_ns: u64| {
+        let from_ns = least_ns.max(times.saturating_mul(p50_ns));
+        let number = number_from(service, from_ns);
+        let is_above = |share| significance::is_above(number, service.count(), share);
+        (number >= EVENTS_MIN && is_above(SHARE_MIN)).then(|| FarTail {
+            number,
+            from_ns,
+            p50_ns,
+            pattern: pattern(figures, number, p50_ns, from_ns),
+            is_much: is_above(SHARE_MUCH),
+        })
+    };
+    let of_pattern = later(TIMES_OF_PATTERN, LATENCY_NS_MIN_OF_PATTERN);
+    let of_pattern = of_pattern.filter(|it| it.pattern != TailPattern::Spread);
+    of_pattern.or_else(|| later(TIMES, LATENCY_NS_MIN))
 }
 
 /// Values from `from_ns` on, to the width of a bucket.

@@ -6,6 +6,7 @@ use responder::Delay;
 
 use crate::sim::{Run, Sim, TARGET, ms};
 
+mod random;
 mod suite;
 
 #[track_caller]
