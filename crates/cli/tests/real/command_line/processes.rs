@@ -248,8 +248,10 @@ fn more_clients_than_an_address_has_ports_get_further_addresses() {
     );
     assert_eq!(record.scenario.clients, 30_000);
     assert!(record.scenario.local_addresses.len() >= 2);
-    assert_eq!(record.total.counts.offered, 30_000);
-    assert_eq!(record.total.counts.sent, 30_000);
+    let counts = &record.total.counts;
+    assert_eq!(counts.offered, 30_000);
+    // A busy host may have no time for all of them.
+    assert_eq!(counts.sent + counts.not_sent.run_ended, 30_000);
 }
 
 #[test]
