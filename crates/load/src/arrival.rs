@@ -50,15 +50,16 @@ pub enum Arrival {
     Replay(Arc<Replay>),
 }
 
-/// Reads a rate in queries a second: `20000`, `50k`, `1.5M`, `0.5`.
+/// Reads a rate in queries a second: `20000`, `50k`, `1.5M`, `1G`, `0.5`.
 ///
 /// # Errors
-/// The text is not a number with at most one of the suffixes `k` and `M`, or is outside
+/// The text is not a number with at most one of the suffixes `k`, `M` and `G`, or is outside
 /// [`RATE_QPS_MIN`] to [`RATE_QPS_MAX`].
 pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
     let (number, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
         Some(b'M') => (&text[..text.len() - 1], 1e6),
+        Some(b'G') => (&text[..text.len() - 1], 1e9),
         _ => (text, 1.0),
     };
     // `f64` alone would also read `inf`, `NaN`, `1e5` and signs.

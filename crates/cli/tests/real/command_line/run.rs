@@ -75,7 +75,7 @@ fn a_billion_queries_a_second_end_in_time_with_a_record_and_every_query_accounte
         ("doh2", "--clients 10"),
     ] {
         let record = measured(&format!(
-            "--rate 1000M --duration 2s --timeout 2s --transport {transport} {flags}"
+            "--rate 1G --duration 2s --timeout 2s --transport {transport} {flags}"
         ));
         assert_eq!(record.ended_by, EndedBy::Duration, "{transport}");
         assert!(record.workers.iter().all(|worker| !worker.left_behind));
