@@ -70,19 +70,28 @@ macro_rules! rules {
 
 static CONNECTIONS_ONLY: &[Rule] = rules! {
     "nothing opened" concludes(set_up::nothing_opened)
-        if [ConnectionsOnly, NothingOpened] => Unknown;
-    "too short" concludes(worth::short_window) if [ConnectionsOnly, ShortWindow] => Unknown;
-    "no resources" says(generator::no_resources) if [ConnectionsOnly, NoResources] => Generator;
+        if [ConnectionsOnly, NothingOpened] => Unknown,
+        does_not_know("whether the target is down or the path is closed");
+    "too short" concludes(worth::short_window) if [ConnectionsOnly, ShortWindow] => Unknown,
+        does_not_know("what a longer run would show");
+    "no resources" says(generator::no_resources) if [ConnectionsOnly, NoResources] => Generator,
+        does_not_know("what the target would do with all connections");
     "attempts failed" concludes(set_up::attempts_failed)
         if [ConnectionsOnly, AttemptsFailed] => Server,
         does_not_know("whether a firewall or a proxy before the target refused them");
-    "connect rate held" concludes(load::rate_held) if [ConnectionsOnly, RateHeld] => Rate;
-    "worker out of CPU" says(generator::out_of_cpu) if [ConnectionsOnly, OutOfCpu] => Generator;
-    "segments lost" says(path::retransmissions) if [ConnectionsOnly, Retransmissions] => Network;
-    "connections queued" concludes(set_up::queued) if [ConnectionsOnly, SetUpQueued] => Server;
+    "connect rate held" concludes(load::rate_held) if [ConnectionsOnly, RateHeld] => Rate,
+        does_not_know("how many more the target can open");
+    "worker out of CPU" says(generator::out_of_cpu) if [ConnectionsOnly, OutOfCpu] => Generator,
+        does_not_know("how many more the target can open");
+    "segments lost" says(path::retransmissions) if [ConnectionsOnly, Retransmissions] => Network,
+        does_not_know("where on the path they were lost");
+    "connections queued" concludes(set_up::queued) if [ConnectionsOnly, SetUpQueued] => Server,
+        does_not_know("what in the target was short");
     "too few clients" concludes(set_up::clients_in_use)
-        if [ConnectionsOnly, ClientsInUse] => Outstanding;
-    "unclear" concludes(set_up::unclear) if [ConnectionsOnly] => Unknown;
+        if [ConnectionsOnly, ClientsInUse] => Outstanding,
+        does_not_know("how many more the target can open");
+    "unclear" concludes(set_up::unclear) if [ConnectionsOnly] => Unknown,
+        does_not_know("what limited the run");
 };
 
 static WORTH: &[Rule] = rules! {
@@ -90,14 +99,19 @@ static WORTH: &[Rule] = rules! {
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("which of its limits or rules dropped them");
     "no message ID, and no response" says(generator::no_message_id)
-        if [NoMessageId, NothingAnswered] => Generator;
+        if [NoMessageId, NothingAnswered] => Generator,
+        does_not_know("why the target does not answer");
     "messages match no query, and no response" says(answers::unmatched_messages)
-        if [UnmatchedMessages, NothingAnswered] => Unknown;
+        if [UnmatchedMessages, NothingAnswered] => Unknown,
+        does_not_know("whether the target, a middlebox or others sent them");
     "all responses late" says(losses::late_responses) if [LateResponses] => Server,
         in_every_verdict(), does_not_know("whether the path or the target delayed them");
-    "no response" concludes(worth::nothing_answered) if [NothingAnswered] => Unknown;
-    "too short" concludes(worth::short_window) if [ShortWindow] => Unknown;
-    "too few queries" concludes(worth::too_few) if [FewQueries] => Unknown;
+    "no response" concludes(worth::nothing_answered) if [NothingAnswered] => Unknown,
+        does_not_know("whether the target is down, silent or out of reach");
+    "too short" concludes(worth::short_window) if [ShortWindow] => Unknown,
+        does_not_know("what a longer run would show");
+    "too few queries" concludes(worth::too_few) if [FewQueries] => Unknown,
+        does_not_know("how many are lost on average");
     "useless responses" says_each(answers::useless_responses) if [UselessResponses] => Unknown,
         in_every_verdict(), does_not_know("what the server would do with queries that it answers");
     "messages match no query" says(answers::unmatched_messages) if [UnmatchedMessages] => Unknown,
@@ -109,33 +123,40 @@ static OUTAGES: &[Rule] = rules! {
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("whether the target limits it or a device on the path");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
-        in_every_verdict();
+        in_every_verdict(),
+        does_not_know("what the target can do with connections that stay open");
     "outage of the generator" says(losses::outages_of_generator)
-        if [OutagesOfGenerator] => Generator, in_every_verdict();
+        if [OutagesOfGenerator] => Generator, in_every_verdict(),
+        does_not_know("what the target would have answered meanwhile");
     "outage of the network" says(losses::outages_of_network) if [OutagesOfNetwork] => Network,
-        in_every_verdict();
+        in_every_verdict(), does_not_know("where on this host or beyond it the route ended");
     "queue outgrew the timeout" says(losses::timeout_outgrown) if [TimeoutOutgrown] => Server,
         in_every_verdict(), does_not_know("what in the target was short: observe it");
     "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
         silent_if(&[RulesBroken, TimeoutOutgrown]), in_every_verdict(),
         does_not_know("whether the target or the path to it was down");
     "no message ID, and clients without response" says(generator::no_message_id)
-        if [NoMessageId, UnservedByTarget] => Generator;
+        if [NoMessageId, UnservedByTarget] => Generator,
+        does_not_know("why these clients get no response");
     "clients turned away" says(connections::unserved_clients)
         if [UnservedByTarget, UnservedClients] => Server, unless(&[HandshakesRefused]),
         in_every_verdict(), does_not_know("which limit of the target it was");
     "handshakes refused, and clients without response" says(connections::handshakes_refused)
-        if [HandshakesRefused, UnservedByTarget] => Server, in_every_verdict();
+        if [HandshakesRefused, UnservedByTarget] => Server, in_every_verdict(),
+        does_not_know("whether all servers behind the address refuse");
     "server's CPU used up" says_each(server::cpu_used_up) if [ServerCpuUsedUp] => Server,
-        unless(&[RateHeld]), in_every_verdict(), with_load();
+        unless(&[RateHeld]), in_every_verdict(), with_load(),
+        does_not_know("whether it could do the same work with less");
 };
 
 static GENERATOR: &[Rule] = rules! {
-    "no resources" says(generator::no_resources) if [NoResources] => Generator, in_every_verdict();
+    "no resources" says(generator::no_resources) if [NoResources] => Generator, in_every_verdict(),
+        does_not_know("what the target would do with all clients");
     "CPU quota" says(host::quota_used) if [QuotaUsed] => Generator,
-        unless(&[RateHeld, FewSlots]);
+        unless(&[RateHeld, FewSlots]),
+        does_not_know("what the target does while the generator runs");
     "worker out of CPU" says(generator::out_of_cpu) if [OutOfCpu] => Generator,
-        unless(&[LossesBeyondGenerator]);
+        unless(&[LossesBeyondGenerator]), does_not_know("what the target can do beyond this rate");
     "worker busy" says(generator::busy_worker) if [BusyWorker];
     "queries left late" says(generator::late_sends) if [LateSends] => Generator,
         unless(&[LossesBeyondGenerator]), does_not_know("what kept the worker from running");
@@ -144,37 +165,48 @@ static GENERATOR: &[Rule] = rules! {
     "agents left late" says(generator::late_agents) if [LateAgents], in_every_verdict();
     "waiting in this host" says(generator::waits_in_host) if [WaitsInHost];
     "CPU steal" says(host::steal) if [Steal];
-    "no route" concludes(generator::no_route) if [NoRoute] => Network;
-    "port closed" concludes(generator::port_closed) if [PortClosed] => Server;
-    "sends refused" concludes(generator::sends_refused) if [SendsRefused] => Generator;
+    "no route" concludes(generator::no_route) if [NoRoute] => Network,
+        does_not_know("when the route was lost");
+    "port closed" concludes(generator::port_closed) if [PortClosed] => Server,
+        does_not_know("why the server ended");
+    "sends refused" concludes(generator::sends_refused) if [SendsRefused] => Generator,
+        does_not_know("what the target would do with them");
     "queries not sent" says_each(generator::not_sent) if [NotSentQueries];
 };
 
 static NETWORK: &[Rule] = rules! {
-    "own receive buffers full" says(host::own_receive_drops) if [OwnReceiveDrops] => Network;
-    "own send buffers full" says(host::own_send_drops) if [OwnSendDrops] => Network;
+    "own receive buffers full" says(host::own_receive_drops) if [OwnReceiveDrops] => Network,
+        does_not_know("whether the target answered the others");
+    "own send buffers full" says(host::own_send_drops) if [OwnSendDrops] => Network,
+        does_not_know("whether the link or its queue is the reason");
     "backlog full" says(host::backlog_drops) if [BacklogDrops];
     "flows refused" says(host::flows_refused) if [FlowsRefused];
     "frames dropped" says(host::frames_dropped_beyond) if [FramesDroppedBeyond],
         in_every_verdict();
     "segments lost" says(path::retransmissions) if [Retransmissions] => Network,
         does_not_know("where on the path they were lost");
-    "model of a server busy" concludes(path::model_limit) if [ModelLimit] => Server;
-    "model of a server kept up" concludes(path::model_carried) if [ModelCarried] => Rate;
-    "model of a network loses" says(path::model_losses) if [ModelLosses] => Network;
+    "model of a server busy" concludes(path::model_limit) if [ModelLimit] => Server,
+        does_not_know("anything of a real server");
+    "model of a server kept up" concludes(path::model_carried) if [ModelCarried] => Rate,
+        does_not_know("anything of a real server");
+    "model of a network loses" says(path::model_losses) if [ModelLosses] => Network,
+        does_not_know("anything of a real path");
 };
 
 static TURNED_AWAY: &[Rule] = rules! {
     "listen queue full" says(connections::listen_queue_full) if [ListenQueueFull];
-    "no message ID" says(generator::no_message_id) if [NoMessageId] => Generator;
+    "no message ID" says(generator::no_message_id) if [NoMessageId] => Generator,
+        does_not_know("how the target does with more clients");
     "clients without response" says(connections::unserved_clients) if [UnservedClients] => Server,
-        unless(&[HandshakesRefused]), in_every_verdict();
+        unless(&[HandshakesRefused]), in_every_verdict(),
+        does_not_know("whether the generator kept them from asking");
     "handshakes refused" says(connections::handshakes_refused) if [HandshakesRefused] => Server,
-        in_every_verdict();
+        in_every_verdict(), does_not_know("whether all servers behind the address refuse");
     "queries without a DNS message" says(answers::exchanges_failed) if [ExchangesFailed] => Server,
-        in_every_verdict();
+        in_every_verdict(), does_not_know("which limit or fault of the target it was");
     "connections ended" says(connections::connections_ended) if [ConnectionsEnded] => Server,
-        silent_if(&[UnservedClients, RulesBroken]), in_every_verdict();
+        silent_if(&[UnservedClients, RulesBroken]), in_every_verdict(),
+        does_not_know("whether the target or a device between ended them");
     "streams full" says(connections::streams_full) if [StreamsFull], in_every_verdict();
     "delayed acknowledgements" says(connections::delayed_acknowledgements)
         if [DelayedAcknowledgements] => Unknown, unless(&[RateHeld]), in_every_verdict(),
@@ -185,7 +217,8 @@ static TURNED_AWAY: &[Rule] = rules! {
 
 static SERVERS: &[Rule] = rules! {
     "server's CPU" says_each(server::cpu_limits) if [ServerCpuLimits] => Server,
-        unless(&[RateHeld]), in_every_verdict(), with_load();
+        unless(&[RateHeld]), in_every_verdict(), with_load(),
+        does_not_know("whether it could do the same work with less");
     "server's CPU taken by others" says_each(server::cpu_taken) if [ServerCpuTaken],
         in_every_verdict();
     "server's CPU free" says_each(server::cpu_left) if [ServerCpuLeft];
@@ -215,14 +248,15 @@ static LOAD: &[Rule] = rules! {
     "queries lost in the warm-up hold slots" says(losses::slots_stuck) if [SlotsStuck]
         => Outstanding, in_every_verdict(), does_not_know("what the warm-up lost them to");
     "lost queries hold slots" says(losses::slots_held) if [SlotsHeld] => Outstanding,
-        in_every_verdict();
+        in_every_verdict(), does_not_know("where they were lost");
     "few responses are far late" says(tail::far_tail) if [FarTail, RateHeld] => Unknown,
         does_not_know("what in the target held them up");
     "late responses beside others" says(tail::far_tail) if [FarTail], in_every_verdict();
     "servers left for others" says(tail::failovers) if [Failovers, RateHeld] => Unknown,
         does_not_know("whether the servers or the path to them failed");
     "some servers left for others" says(tail::failovers) if [Failovers], in_every_verdict();
-    "rate held" concludes(load::rate_held) if [RateHeld] => Rate;
+    "rate held" concludes(load::rate_held) if [RateHeld] => Rate,
+        does_not_know("how much more the target can do");
     "target fell behind" concludes(load::fell_behind) if [FellBehind] => Server,
         does_not_know("what in the target was short: observe it");
     "losses without a queue" says(losses::without_queue) if [QueriesLost] => Unknown,
@@ -232,7 +266,9 @@ static LOAD: &[Rule] = rules! {
             OutagesOfGenerator, TimeoutOutgrown, ModelLosses
         ]),
         does_not_know("whether the path or a limit of the target loses them");
-    "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding;
-    "too few to tell" concludes(worth::too_few) if [TooFewToTell] => Unknown;
-    "unclear" concludes(load::unclear) if [] => Unknown;
+    "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding,
+        does_not_know("how much more the target can do");
+    "too few to tell" concludes(worth::too_few) if [TooFewToTell] => Unknown,
+        does_not_know("how many are lost on average");
+    "unclear" concludes(load::unclear) if [] => Unknown, does_not_know("what limited the run");
 };

@@ -36,3 +36,10 @@ fn a_rule_decides_whatever_the_others_do() {
         last.name
     );
 }
+
+#[test]
+fn each_rule_that_decides_says_what_it_does_not_know() {
+    for rule in rules().filter(|it| it.limit.is_some()) {
+        assert!(!rule.unknown.is_empty(), "{}", rule.name);
+    }
+}
