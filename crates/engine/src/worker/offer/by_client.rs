@@ -215,8 +215,25 @@ impl ByClient {
             };
             unoffered.count(due, 1);
         }
-        let rate_qps = self.paces.rate_qps() * self.paces.len() as f64;
-        unoffered.count_at_rate(rate_qps, (self.next_due(), end));
+        let next_due = self.next_due().min(end);
+        unoffered.count_evenly(self.count_before(end), (next_due, end));
         self.due.clear();
+    }
+
+    /// Queries that are due before `end`: exact at equal distances, else as many as the rate says.
+    fn count_before(&mut self, end: Instant) -> u64 {
+        let is_constant = matches!(self.paces, Paces::Alike(ClientArrival::Constant { .. }, _));
+        if !is_constant || self.shape.is_some() {
+            let rate_qps = self.paces.rate_qps() * self.paces.len() as f64;
+            let left_s = end.nanos_since(self.next_due().min(end)) as f64 / 1e9;
+            return (left_s * rate_qps) as u64;
+        }
+        let paces = &mut self.paces;
+        let before = self.due.iter().filter(|Reverse((due, _))| *due < end);
+        let each = before.map(|Reverse((due, client))| {
+            let period_ns = paces.next_due(*client, None, *due).nanos_since(*due);
+            1 + (end.nanos_since(*due) - 1) / period_ns.max(1)
+        });
+        each.sum()
     }
 }

@@ -85,6 +85,8 @@ impl Replayed {
         let own = self.replay.queries_of(&self.clients) as f64;
         let share = own / self.replay.queries_total() as f64;
         let rate_qps = share * self.replay.rate_qps().unwrap_or(0.0);
-        unoffered.count_at_rate(rate_qps, (self.next_due(), end));
+        let next_due = self.next_due().min(end);
+        let left_s = end.nanos_since(next_due) as f64 / 1e9;
+        unoffered.count_evenly((left_s * rate_qps) as u64, (next_due, end));
     }
 }

@@ -10,8 +10,8 @@ use proto::Instant;
 
 use crate::worker::ledger::tally::Tally;
 
-/// Queries that are counted one by one where each has an instant of its own; of those behind there
-/// are as many as the rate says.
+/// Queries that are counted one by one where each has an instant of its own; those behind are
+/// counted in bulk.
 pub(super) const COUNTED_MAX: u64 = 300_000;
 
 /// Counts them as offered, and as not sent.
@@ -34,15 +34,19 @@ impl Unoffered<'_> {
         self.tally.count_unoffered(due, queries);
     }
 
-    /// Counts as many as the rate says between two instants, each in its bin of the timeline.
-    pub(super) fn count_at_rate(&mut self, rate_qps: f64, (start, end): (Instant, Instant)) {
+    /// Counts so many that were due evenly between two instants, each in its bin of the timeline.
+    pub(super) fn count_evenly(&mut self, queries: u64, (start, end): (Instant, Instant)) {
         let (mut from, mut counted) = (start, 0);
+        let all_ns = end.nanos_since(start) as f64;
         while from < end {
             // The bin that `from` is in, or the warm-up.
             self.tally.due_at(from);
             let until = end.min(self.tally.due_last() + Duration::from_nanos(1));
-            let due = (until.nanos_since(start) as f64 / 1e9 * rate_qps) as u64;
-            self.count(from, due - counted);
+            let due = match until < end {
+                true => (until.nanos_since(start) as f64 / all_ns * queries as f64) as u64,
+                false => queries,
+            };
+            self.count(from, due.saturating_sub(counted));
             (from, counted) = (until, due);
         }
     }
