@@ -120,10 +120,12 @@ symptoms! {
     short_window: ShortWindow = worth::short_window;
     /// Fewer than 11 queries were offered.
     few_queries: FewQueries = worth::few_queries;
-    /// At least 1 % of the responses had an RCODE outside of --goodput or were truncated, or all
-    /// were NXDOMAIN or NODATA. Much: over 10 % of the responses are of no use.
+    /// At least 1 % of the responses had an RCODE outside of --goodput or were truncated. Much:
+    /// over 10 % of the responses are of no use.
     useless_responses: UselessResponses = answers::useless_responses,
         much if UselessResponses::are_many;
+    /// 99 % of the responses were NXDOMAIN or NODATA, where --goodput has NOERROR and NXDOMAIN.
+    empty_responses: EmptyResponses = answers::empty_responses;
     /// At least 1 % of the messages received match no query: their ID, question or source differs.
     /// Much: 10 %, and half as many as queries without response.
     unmatched_messages: UnmatchedMessages = answers::unmatched_messages,

@@ -8,61 +8,80 @@ use super::phrases::{exempt_generator, list, send_one, with_room};
 use crate::counts::{Counts, Unexpected, rcode_name};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, share};
-use crate::symptoms::answers::{Useless, is_most};
+use crate::symptoms::answers::{Useless, UselessResponses, is_most};
 use crate::symptoms::{Figures, Symptoms};
 
 /// A finding for each reason, the most frequent first.
 pub(super) fn useless_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
+    let it = symptoms.useless_responses.as_ref();
+    let each = it
+        .iter()
+        .flat_map(|it| it.by_reason.iter().map(move |each| (each, it.all)));
+    let are_many = it.is_some_and(UselessResponses::are_many);
+    each.map(|(each, all)| useless(symptoms, *each, all, are_many))
+        .collect()
+}
+
+/// The same where all are empty.
+pub(super) fn empty_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
+    let it = symptoms.empty_responses.iter();
+    let each = it.flat_map(|it| it.by_reason.iter().map(move |each| (each, it.all)));
+    each.map(|(each, all)| useless(symptoms, *each, all, true))
+        .collect()
+}
+
+fn useless(
+    symptoms: &Symptoms<'_>,
+    (reason, number): (Useless, u64),
+    all: u64,
+    are_many: bool,
+) -> Finding {
     let figures = &symptoms.figures;
-    let Some(it) = &symptoms.useless_responses else {
-        return Vec::new();
+    let (topic, what) = match reason {
+        Useless::Rcode(rcode) => (rcode_name(rcode), rcode_name(rcode)),
+        Useless::Truncated => ("truncated responses", "truncated"),
+        Useless::NoName => ("NXDOMAIN", "NXDOMAIN"),
+        Useless::NoData => ("NODATA", "NODATA"),
     };
-    let finding = |&(reason, number): &(Useless, u64)| {
-        let (topic, what) = match reason {
-            Useless::Rcode(rcode) => (rcode_name(rcode), format!("{} ", rcode_name(rcode))),
-            Useless::Truncated => ("truncated responses", "truncated ".to_owned()),
-            Useless::NoName => ("NXDOMAIN", "NXDOMAIN ".to_owned()),
-            Useless::NoData => ("NODATA", "NODATA ".to_owned()),
-        };
-        let mut seen = format!(
-            "{} of the responses were {what}({})",
-            share(number, it.all),
-            count(number)
-        );
-        if reason == Useless::Truncated {
-            seen.push_str(&over_tcp(figures.counts));
-        }
-        let mut state = State::Warning;
-        // What was truncated and came whole over TCP is of use.
-        let is_lost = reason != Useless::Truncated || it.are_many();
-        if is_lost && is_most(number, it.all) {
-            seen.push_str(": the figures say nothing about queries that are answered");
-            state = State::Problem;
-        }
-        let (matters, cures) = match reason {
-            Useless::Rcode(rcode) => (meaning(rcode), cures(figures, rcode)),
-            Useless::Truncated => truncated(figures),
-            Useless::NoName => (
-                "a name that does not exist costs a server less than one that does: the zone is \
-                 not loaded, or the questions are those of another zone",
-                vec![
-                    send_one(figures),
-                    Cure::words("ask for names that exist: --names FILE"),
-                    Cure::throng("--goodput NXDOMAIN  (where that is what is measured)"),
-                ],
-            ),
-            Useless::NoData => (
-                "the names exist without a record of the type: a response without records is \
-                 smaller, and cheaper, than one with them",
-                vec![Cure::words(
-                    "ask for types that the names have: --names FILE",
-                )],
-            ),
-        };
-        let diagnosis = Diagnosis::new(topic, state, seen, matters);
-        diagnosis.cures(cures).into()
+    let mut seen = format!(
+        "{} of the responses were {what} ({})",
+        share(number, all),
+        count(number)
+    );
+    if reason == Useless::Truncated {
+        seen.push_str(&over_tcp(figures.counts));
+    }
+    let mut state = State::Warning;
+    // What was truncated and came whole over TCP is of use.
+    let is_lost = reason != Useless::Truncated || are_many;
+    if is_lost && is_most(number, all) {
+        seen.push_str(": the figures say nothing about queries that are answered");
+        state = State::Problem;
+    }
+    let (matters, cures) = match reason {
+        Useless::Rcode(rcode) => (meaning(rcode), cures(figures, rcode)),
+        Useless::Truncated => truncated(figures),
+        Useless::NoName => (
+            "a name that does not exist costs a server less than one that does: the zone is not \
+             loaded, or the questions are those of another zone",
+            vec![
+                send_one(figures),
+                Cure::words("ask for names that exist: --names FILE"),
+                Cure::throng("--goodput NXDOMAIN  (where that is what is measured)"),
+            ],
+        ),
+        Useless::NoData => (
+            "the names exist without a record of the type: a response without records is smaller, \
+             and cheaper, than one with them",
+            vec![
+                Cure::words("ask for types that the names have: --names FILE"),
+                Cure::throng("--goodput NOERROR  (where that is what is measured)"),
+            ],
+        ),
     };
-    it.by_reason.iter().map(finding).collect()
+    Diagnosis::new(topic, state, seen, matters)
+        .cures(cures)
+        .into()
 }
 
 /// How truncated responses fared over TCP, and what was lost beside them.

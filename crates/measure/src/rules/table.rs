@@ -114,6 +114,8 @@ static WORTH: &[Rule] = rules! {
         does_not_know("how many are lost on average");
     "useless responses" says_each(answers::useless_responses) if [UselessResponses] => Unknown,
         in_every_verdict(), does_not_know("what the server would do with queries that it answers");
+    "only empty responses" says_each(answers::empty_responses) if [EmptyResponses],
+        in_every_verdict();
     "messages match no query" says(answers::unmatched_messages) if [UnmatchedMessages] => Unknown,
         in_every_verdict(), does_not_know("whether the target, a middlebox or others sent them");
 };
@@ -249,6 +251,12 @@ static LOAD: &[Rule] = rules! {
         => Outstanding, in_every_verdict(), does_not_know("what the warm-up lost them to");
     "lost queries hold slots" says(losses::slots_held) if [SlotsHeld] => Outstanding,
         in_every_verdict(), does_not_know("where they were lost");
+    "only empty responses in time" says_each(answers::empty_responses)
+        if [EmptyResponses, RateHeld] => Unknown,
+        does_not_know("how the server does with names and types that it has");
+    "only empty responses in all slots" says_each(answers::empty_responses)
+        if [EmptyResponses, FewSlots] => Unknown,
+        does_not_know("how the server does with names and types that it has");
     "few responses are far late" says(tail::far_tail) if [FarTail, RateHeld] => Unknown,
         does_not_know("what in the target held them up");
     "late responses beside others" says(tail::far_tail) if [FarTail], in_every_verdict();

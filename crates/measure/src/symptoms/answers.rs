@@ -70,22 +70,8 @@ pub(super) fn useless_responses(figures: &Figures<'_>) -> Option<UselessResponse
         Useless::Truncated,
         if is_udp { counts.truncated } else { 0 },
     );
-    let mut useless = all.saturating_sub(counts.goodput(good));
+    let useless = all.saturating_sub(counts.goodput(good));
     let mut by_reason: Vec<(Useless, u64)> = named.chain([beyond, truncated]).collect();
-    // Where NOERROR alone is good, NXDOMAIN is among the RCODEs that are not.
-    let is_good = |rcode: u16| good.contains(&rcode);
-    let empty = [
-        (
-            Useless::NoName,
-            if is_good(NXDOMAIN) { rcodes[3] } else { 0 },
-        ),
-        (Useless::NoData, counts.nodata),
-    ];
-    let number_empty: u64 = empty.iter().map(|(_, number)| number).sum();
-    if is_good(NOERROR) && per(number_empty as f64, all as f64) >= ALL {
-        useless = all;
-        by_reason.extend(empty);
-    }
     by_reason.retain(|(_, number)| *number > 0 && per(*number as f64, all as f64) >= SHARE_MIN);
     by_reason.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
     (!by_reason.is_empty()).then_some(UselessResponses {
@@ -93,6 +79,32 @@ pub(super) fn useless_responses(figures: &Figures<'_>) -> Option<UselessResponse
         all,
         useless,
     })
+}
+
+/// Responses of which all are empty: the names, or their records of the type, do not exist.
+pub(crate) struct EmptyResponses {
+    pub(crate) by_reason: Vec<(Useless, u64)>,
+    pub(crate) all: u64,
+}
+
+/// Where both NOERROR and NXDOMAIN are good: who measures one of them says so.
+pub(super) fn empty_responses(figures: &Figures<'_>) -> Option<EmptyResponses> {
+    let counts = figures.counts;
+    let all = counts.rcodes.total();
+    let good = &figures.record.scenario.goodput_rcodes;
+    let mut by_reason = vec![
+        (
+            Useless::NoName,
+            counts.rcodes.by_rcode[usize::from(NXDOMAIN)],
+        ),
+        (Useless::NoData, counts.nodata),
+    ];
+    let empty: u64 = by_reason.iter().map(|(_, number)| number).sum();
+    let are_good = good.contains(&NOERROR) && good.contains(&NXDOMAIN);
+    by_reason.retain(|(_, number)| per(*number as f64, all as f64) >= SHARE_MIN);
+    by_reason.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let are_all = empty > 0 && per(empty as f64, all as f64) >= ALL;
+    (are_good && are_all).then_some(EmptyResponses { by_reason, all })
 }
 
 /// Messages that match no query.

@@ -65,6 +65,13 @@ fn names_or_types_that_none_has_are_no_rate_that_was_held() {
         counts.nodata = 20_000;
     });
     assert_eq!(judge(&mix).limit, Limit::Rate);
+    // Beside another limit they are said.
+    let mut slow = saturated();
+    change_last(&mut slow, |interval| interval.counts.nodata = 100_000);
+    slow.total.counts.nodata = slow.total.counts.responses;
+    let verdict = judge(&slow);
+    assert_eq!(verdict.limit, Limit::Server, "{verdict:#?}");
+    assert!(verdict.evidence.iter().any(|it| it.contains("were NODATA")));
     // And where NXDOMAIN is what is measured.
     let mut measured = answered(|counts| {
         counts.rcodes = Default::default();
