@@ -3,20 +3,16 @@
 //!
 //! In the simulator work takes no time, so the worker is kept from its turns instead.
 
-use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
-use driver::sim::{Link, World, WorldConfig};
-use engine::{Control, RunInputs, ThreadWorkers};
 use load::arrival::{Arrival, Process};
 use load::{Plan, StampSource};
 use measure::Interval;
 use measure::counts::StampCounts;
 use proto::{Instant, Transport};
 
-use crate::echo::{self, Echo};
+use crate::echo::{self, Bench};
 
 const fn at_us(microseconds: u64) -> Instant {
     Instant::from_nanos(microseconds * 1_000)
@@ -25,20 +21,12 @@ const fn at_us(microseconds: u64) -> Instant {
 /// Runs `plan` in steps of 50 us, without any turn for the worker within `away`. Half a
 /// millisecond each way. Returns the totals.
 fn run(plan: Plan, away: Range<Instant>) -> Interval {
-    let world = World::new(WorldConfig {
-        link: Link::constant(Duration::from_micros(500)),
-        ..WorldConfig::default()
-    });
-    let mut echo = Echo::open(&world, &plan, None);
-    let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
-    let inputs = RunInputs {
-        plan: Arc::new(plan),
-        tls: None,
-        observer: None,
-    };
-    let mut workers =
-        ThreadWorkers::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
-    workers.open(&mut driver).unwrap();
+    let Bench {
+        world,
+        mut echo,
+        mut driver,
+        mut workers,
+    } = Bench::open(plan);
     let mut intervals = Vec::new();
     for step in 0..200_000 {
         let now = at_us(50 * step);

@@ -3,19 +3,17 @@
 //!
 //! In the simulator work takes no time, so the worker has a turn each millisecond and no more.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::sim::{Link, World, WorldConfig};
-use engine::{Control, RunInputs, ThreadWorkers, WorkerSummary};
+use engine::WorkerSummary;
 use load::arrival::{Arrival, Process};
 use load::replay::ReplayQuery;
 use load::{ClientArrival, Plan, Replay};
 use measure::{Counts, Interval};
 use proto::{Instant, Transport};
 
-use crate::echo::{self, Echo};
+use crate::echo::{self, Bench};
 
 /// The highest rate that can be asked for: a query a nanosecond.
 const RATE_QPS: f64 = 1e9;
@@ -49,20 +47,12 @@ fn open(process: Process, burst: u32) -> Arrival {
 /// measured run, and what is told at its end.
 fn run(plan: Plan, answers: bool) -> (Counts, WorkerSummary) {
     let duration = plan.duration.unwrap();
-    let world = World::new(WorldConfig {
-        link: Link::constant(Duration::from_micros(500)),
-        ..WorldConfig::default()
-    });
-    let mut echo = Echo::open(&world, &plan, None);
-    let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
-    let inputs = RunInputs {
-        plan: Arc::new(plan),
-        tls: None,
-        observer: None,
-    };
-    let mut workers =
-        ThreadWorkers::new(std::slice::from_ref(&inputs), 0, &Arc::new(Control::new(1)));
-    workers.open(&mut driver).unwrap();
+    let Bench {
+        world,
+        mut echo,
+        mut driver,
+        mut workers,
+    } = Bench::open(plan);
     let mut intervals = Vec::new();
     for ms in 0..1_000 {
         world.advance_to(Instant::from_nanos(ms * 1_000_000));

@@ -4,11 +4,13 @@ mod quic;
 mod stream;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::sim::{SimDriver, World};
+use driver::sim::{Link, SimDriver, World, WorldConfig};
 use driver::{Driver, Event, Outgoing, Received, SocketSpec};
+use engine::{Control, RunInputs, ThreadWorkers};
 use load::arrival::Arrival;
 use load::{Plan, names_file};
 use proto::doh::{DohRequest, Method};
@@ -18,6 +20,39 @@ use proto::{Instant, Transport};
 
 use quic::EchoQuic;
 use stream::EchoStream;
+
+/// A worker, half a millisecond away from a target that sends each query back.
+pub(crate) struct Bench {
+    pub(crate) world: World,
+    pub(crate) echo: Echo,
+    pub(crate) driver: SimDriver,
+    pub(crate) workers: ThreadWorkers,
+}
+
+impl Bench {
+    /// The worker is ready for `plan`, over a transport without TLS.
+    pub(crate) fn open(plan: Plan) -> Bench {
+        let world = World::new(WorldConfig {
+            link: Link::constant(Duration::from_micros(500)),
+            ..WorldConfig::default()
+        });
+        let echo = Echo::open(&world, &plan, None);
+        let mut driver = world.endpoint(IpAddr::from([192, 0, 2, 1]));
+        let inputs = [RunInputs {
+            plan: Arc::new(plan),
+            tls: None,
+            observer: None,
+        }];
+        let mut workers = ThreadWorkers::new(&inputs, 0, &Arc::new(Control::new(1)));
+        workers.open(&mut driver).unwrap();
+        Bench {
+            world,
+            echo,
+            driver,
+            workers,
+        }
+    }
+}
 
 /// A target that sends each query back as a response.
 pub(crate) struct Echo {
