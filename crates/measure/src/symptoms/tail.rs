@@ -52,9 +52,9 @@ pub(crate) enum TailPattern {
     Spans(Vec<(u64, u64)>),
     /// In this many spans, one after each such period.
     Periodic { spans: u64, period_ns: u64 },
-    /// At this many of so many clients.
+    /// At `late` of `all` clients.
     Clients { late: u64, all: u64 },
-    /// At this many of so many targets.
+    /// At `late` of `all` targets.
     Targets { late: u64, all: u64 },
     /// Everywhere.
     Spread,
@@ -113,7 +113,8 @@ fn in_time(timeline: &Timeline, p50_ns: u64) -> Option<TailPattern> {
     });
     let mut bins: Vec<usize> = needed.copied().collect();
     bins.sort_unstable();
-    if bins.len() as f64 > OF_BINS * answered as f64 {
+    // Without latencies in the timeline there are none.
+    if bins.is_empty() || bins.len() as f64 > OF_BINS * answered as f64 {
         return None;
     }
     let width_ns = timeline.width_ns();

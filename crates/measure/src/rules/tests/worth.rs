@@ -168,6 +168,12 @@ fn responses_far_later_than_most_are_never_on_time() {
         "{verdict:#?}"
     );
 
+    // A timeline without latencies shows no span.
+    let mut without = spread.clone();
+    without.timeline = Some(Timeline::new());
+    let evidence = "at all times, of all clients";
+    judged(&without, Limit::Unknown, evidence, "run the names apart");
+
     let mut stalled = with_tail(20);
     stalled.timeline = Some(timeline(|bin| (400..440).contains(&bin)));
     let evidence = "nearly all in 1 span, from 4.00 s to 4.";
