@@ -231,7 +231,6 @@ impl Observing {
         record
             .warnings
             .extend(notes.map(|note| format!("--observe auto: {note}")));
-        record.conclude();
     }
 }
 

@@ -71,12 +71,11 @@ impl HostWatch {
         }
     }
 
-    /// Until now; `record` has it.
+    /// Until now; `record` has it, and is not concluded yet.
     pub(crate) fn end(self, record: &mut RunRecord) {
         let now = Host::this().cpu_reading(self.target);
         let has_figures = now.busy_ticks > 0;
         record.host_use = has_figures.then(|| self.before.until(&now));
-        record.conclude();
     }
 }
 

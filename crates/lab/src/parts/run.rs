@@ -156,6 +156,7 @@ pub fn run_parts(
     if let Some(observing) = observing {
         observing.end(&mut record);
     }
+    record.conclude();
     if let Some(responders) = responders {
         match serve_parts(responders, |_| true) {
             Ok(counted) => note_responder(&mut record, &counted, None),

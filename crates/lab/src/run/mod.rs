@@ -83,6 +83,7 @@ pub fn run_groups(
     if let Some(observing) = observing {
         observing.end(&mut record);
     }
+    record.conclude();
     Ok(record)
 }
 
