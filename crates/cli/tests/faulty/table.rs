@@ -59,7 +59,7 @@ pub(crate) enum Found {
     Doubtful(Vec<String>),
     /// The verdict is not as it must be, and only a quiet host shows whether it is wrong.
     Open(String),
-    /// The same; but it blames this tool's host, or nobody, as it may on a busy one.
+    /// The same; but its limit is `generator` or `unknown`, as it may be on a busy host.
     OpenByHost(String),
 }
 

@@ -17,7 +17,7 @@ const TRY: f64 = 0.8;
 const LONGER: u64 = 4;
 /// From this share of the lost queries on, they were those of the first burst.
 const OF_BURST: f64 = 0.9;
-/// Of the queries that a full buffer left in circulation so many fit into it, beyond doubt.
+/// Share of the queries that a full buffer left in circulation that certainly fits into it.
 const FITTING: f64 = 0.5;
 
 pub(super) fn outages_of_target(symptoms: &Symptoms<'_>) -> Option<Finding> {

@@ -46,7 +46,7 @@ fn lossy_path(figures: &Figures<'_>, seen: String, advice: &str) -> Finding {
     Finding::from(diagnosis.cure(cure)).advising(advice)
 }
 
-/// What every verdict on a simulation says, so that nobody takes it for a measurement.
+/// What every verdict on a simulation says, so that it is not taken for a measurement.
 pub(crate) fn marking(figures: &Figures<'_>) -> Option<String> {
     let simulation = figures.record.simulation.as_ref()?;
     let what = match &simulation.server {

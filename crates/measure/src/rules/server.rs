@@ -347,7 +347,7 @@ pub(super) fn log(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.into())
 }
 
-/// So many times the mean is reported.
+/// A worst time of this many times the mean is reported.
 const MUCH_WORSE: f64 = 3.0;
 
 /// Other servers for which an observed server waited: its latency is theirs.

@@ -6,7 +6,7 @@ use crate::notation::{count, counted, latency, percent};
 use crate::symptoms::significance::POSSIBLE;
 use crate::symptoms::{Figures, Symptoms};
 
-/// With none lost of so many, less than 1 % is lost, all but once in twenty times.
+/// With none of this number lost, less than 1 % is lost, with 95 % confidence.
 const QUERIES_WANTED: u64 = 300;
 
 pub(super) fn nothing_answered(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
@@ -48,7 +48,7 @@ pub(super) fn too_few(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
     Some(Conclusion::new(evidence, advice))
 }
 
-/// How long it takes to send so many at the rate of the run.
+/// Seconds in which the rate of the run sends that number of queries.
 fn seconds_for(queries: u64, figures: &Figures<'_>) -> u64 {
     let rate_qps = figures.record.offered_qps();
     match rate_qps > 0.0 {

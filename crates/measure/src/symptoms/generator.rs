@@ -335,7 +335,7 @@ pub(crate) enum NotSentReason {
 }
 
 impl NotSentQueries {
-    /// True if so many of those offered are more than can be ignored.
+    /// True if `number` of those offered is more than can be ignored.
     pub(crate) fn are_many(number: u64, offered: u64) -> bool {
         number as f64 > SHORTFALL_MAX * offered as f64
     }

@@ -86,7 +86,7 @@ pub(crate) enum SignOfLoad {
         p50_ns: u64,
         shortest_ns: u64,
     },
-    /// The receive buffers of a target on this host dropped so many.
+    /// Datagrams that the receive buffers of a target on this host dropped.
     BuffersFull(u64),
     /// Shares lost at peaks and otherwise.
     MoreAtPeaks(f64, f64),
@@ -178,8 +178,8 @@ fn is_plateau(answered: &[f64], lost: f64, windows_min: usize, less: f64) -> boo
     are_enough && variance < mean * lost / less
 }
 
-/// Queries waited at the target: by Little's law so many on average, and half of them took longer
-/// than the way to it explains.
+/// Queries waited at the target, by Little's law at least `WAITING_MIN` on average, and half of
+/// them took longer than the way to it explains.
 fn waiting(figures: &Figures<'_>) -> Option<SignOfLoad> {
     let service = &figures.record.total.distributions.service;
     let (p50, _) = significance::median_between(service)?;

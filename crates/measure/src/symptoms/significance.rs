@@ -27,8 +27,8 @@ pub(crate) enum Share {
     TooFew,
 }
 
-/// Compares the chance of an event, seen `events` times `of` so many, with `bound` (0 to 1): by the
-/// exact binomial probabilities of as many, and of as few.
+/// Compares the chance of an event, seen in `events` of `of` cases, with `bound` (0 to 1): by the
+/// exact binomial probabilities of that many or more, and of that many or fewer.
 pub(crate) fn share(events: u64, of: u64, bound: f64) -> Share {
     let Ok(binomial) = Binomial::new(bound, of) else {
         return Share::TooFew;
@@ -44,7 +44,7 @@ pub(crate) fn share(events: u64, of: u64, bound: f64) -> Share {
     }
 }
 
-/// True if so many events of so many are more than `bound` by more than chance.
+/// True if the share of `events` in `of` cases is above `bound` by more than chance.
 pub(crate) fn is_above(events: u64, of: u64, bound: f64) -> bool {
     share(events, of, bound) == Share::Above
 }

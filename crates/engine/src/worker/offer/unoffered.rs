@@ -34,7 +34,7 @@ impl Unoffered<'_> {
         self.tally.count_unoffered(due, queries);
     }
 
-    /// Counts so many that were due evenly between two instants, each in its bin of the timeline.
+    /// Counts `queries` that were due evenly between two instants, each in its bin of the timeline.
     pub(super) fn count_evenly(&mut self, queries: u64, (start, end): (Instant, Instant)) {
         let (mut from, mut counted) = (start, 0);
         let all_ns = end.nanos_since(start) as f64;
