@@ -34,6 +34,7 @@
 pub mod apportion;
 pub mod arrival;
 pub mod client_arrival;
+mod client_order;
 mod connection_policy;
 pub mod line_options;
 pub mod local_addresses;
@@ -59,6 +60,7 @@ mod words;
 
 pub use arrival::{Arrival, Schedule};
 pub use client_arrival::ClientArrival;
+pub use client_order::ClientOrder;
 pub use names_error::NamesError;
 pub use plan::{Plan, ScriptText};
 pub use plan_error::PlanError;

@@ -77,7 +77,7 @@ impl Offer {
                 &Arrival::Closed { outstanding, .. } => {
                     Mode::Closed(Closed::new(plan, worker, (outstanding, clients)))
                 }
-                Arrival::Open { .. } => Mode::Open(Open::new(clients)),
+                Arrival::Open { .. } => Mode::Open(Open::new(plan, worker, clients)),
                 Arrival::Clients(_) | Arrival::Profile(_) => {
                     Mode::ByClient(ByClient::new(plan, numbers.clone()))
                 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use load::Plan;
 use load::arrival::{Arrival, Schedule};
+use load::{ClientOrder, Plan};
 use proto::Instant;
 
 use super::submit::Due;
@@ -14,17 +14,15 @@ use crate::worker::ledger::tally::Tally;
 pub(crate) struct Open {
     /// None until the run starts.
     schedule: Option<Schedule>,
-    next_client: u32,
-    clients: u32,
+    order: ClientOrder,
 }
 
 impl Open {
-    /// For so many clients.
-    pub(super) fn new(clients: u32) -> Self {
+    /// The share of `worker`, with that number of clients.
+    pub(super) fn new(plan: &Plan, worker: u32, clients: u32) -> Self {
         Open {
             schedule: None,
-            next_client: 0,
-            clients,
+            order: ClientOrder::new(clients, worker, plan.seed),
         }
     }
 
@@ -57,12 +55,9 @@ impl Open {
             return None;
         }
         schedule.advance();
-        let client = self.next_client;
+        let client = self.order.current();
         if schedule.starts_burst() {
-            self.next_client = match client + 1 == self.clients {
-                true => 0,
-                false => client + 1,
-            };
+            self.order.advance();
         }
         Some(Due::of((due, client)))
     }

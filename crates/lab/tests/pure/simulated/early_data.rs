@@ -91,10 +91,15 @@ fn open_loop_sends_its_queries_early_once_it_has_tickets() {
                 assert_eq!(early.rejected, 0, "{name}");
                 assert_eq!(early.accepted, early.tried, "{name}");
                 assert_eq!(early.accepted, early.queries, "{name}");
-                // All but the first of each client: tickets come behind the response to early data,
-                // and are waited for.
-                assert!(early.queries >= run.offered() - 4, "{name}: {early:?}");
-                assert_eq!(run.record.connections().tickets_missed, 0, "{name}");
+                // All connections but the first of each client, and a few that opened before a
+                // ticket was there: tickets come behind the response to early data.
+                let connections = run.record.connections();
+                assert!(connections.attempted > 40, "{name}: {connections:?}");
+                assert!(
+                    early.tried >= connections.attempted - 8,
+                    "{name}: {early:?}"
+                );
+                assert_eq!(connections.tickets_missed, 0, "{name}");
             }
         }
     }

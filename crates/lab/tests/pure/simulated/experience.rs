@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use driver::sim::Link;
-use load::Presence;
+use load::{Arrival, ClientArrival, Presence};
 use measure::client_latency::ERROR_MAX;
 use measure::{ClientExperience, GroupRecord, Histogram};
 use proto::Transport;
@@ -165,9 +165,12 @@ fn truncated_responses_are_of_no_use_to_a_client_that_does_not_ask_again() {
 #[test]
 fn first_query_after_idleness_pays_for_the_connection_and_warm_ones_do_not() {
     let sim = Sim::seed(5).tcp().clients(5).one_way_delay_ms(10);
-    let sim = sim.rate(5.0 / 4.0).duration_ms(40_000);
+    let sim = sim.duration_ms(40_000);
     let run = sim
-        .plan(|plan| plan.connections.idle_timeout = Some(ms(2_000)))
+        .plan(|plan| {
+            plan.arrival = Arrival::Clients(ClientArrival::Constant { rate_qps: 0.25 });
+            plan.connections.idle_timeout = Some(ms(2_000));
+        })
         .run();
     // One query every 4 s: each is after idleness, and all but the first need a connection.
     let experience = experience(&run);

@@ -403,6 +403,7 @@ mod tcp_fallback {
         let fallback = &run.counts().tcp_fallback;
         assert_eq!((run.responses(), fallback.sent), (1_000, 1_000));
         assert!(fallback.responses > 800, "{fallback:?}");
-        assert!(run.counts().connections.closed_by_target > 80);
+        let connections = &run.counts().connections;
+        assert!(connections.closed_by_target > 60, "{connections:?}");
     }
 }
