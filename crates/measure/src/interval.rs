@@ -244,6 +244,11 @@ pub struct Interval {
     /// interval, the most of any. None in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections_open_max: Option<u64>,
+    /// Usable connections at the end of the interval on which a response had come: as many as the
+    /// target serves at once. In a total or merged interval, the most of any. None in a record of a
+    /// version that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_served: Option<u64>,
     /// Connections that carried a query in the interval; in a total or merged interval, the most of
     /// any.
     pub connections_active: u64,
@@ -267,8 +272,9 @@ impl Interval {
     pub fn merge(&mut self, other: &Interval) {
         self.add(other);
         self.connections_open += other.connections_open;
-        let (most, others) = (self.connections_open_max, other.connections_open_max);
-        self.connections_open_max = most.map_or(others, |it| Some(it + others.unwrap_or(0)));
+        let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |it| Some(it + b.unwrap_or(0)));
+        self.connections_open_max = sum(self.connections_open_max, other.connections_open_max);
+        self.connections_served = sum(self.connections_served, other.connections_served);
         self.connections_active += other.connections_active;
     }
 
@@ -277,6 +283,7 @@ impl Interval {
         self.add(next);
         self.connections_open = self.connections_open.max(next.connections_open);
         self.connections_open_max = self.connections_open_max.max(next.connections_open_max);
+        self.connections_served = self.connections_served.max(next.connections_served);
         self.connections_active = self.connections_active.max(next.connections_active);
     }
 
@@ -363,12 +370,19 @@ impl Interval {
             cpu_ns,
             connections_open,
             connections_open_max,
+            connections_served,
             connections_active,
             first_usable_ns,
             last_usable_ns,
             open,
         } = self;
-        for unknown in [connections_open_max, first_usable_ns, last_usable_ns, open] {
+        for unknown in [
+            connections_open_max,
+            connections_served,
+            first_usable_ns,
+            last_usable_ns,
+            open,
+        ] {
             *unknown = None;
         }
         *counts = Counts::default();
@@ -440,6 +454,7 @@ mod tests {
             cpu_ns: 7,
             connections_open: open,
             connections_open_max: Some(open + 1),
+            connections_served: Some(open - 1),
             connections_active: open / 2,
             first_usable_ns: Some(start_ns + 1),
             last_usable_ns: Some(end_ns - 1),
@@ -462,6 +477,7 @@ mod tests {
         assert_eq!((merged.start_ns, merged.end_ns), (95, 210));
         assert_eq!((merged.counts.responses, merged.connections_open), (11, 7));
         assert_eq!(merged.connections_open_max, Some(9));
+        assert_eq!(merged.connections_served, Some(5));
         assert_eq!(merged.connections_active, 3);
         assert_eq!((merged.in_flight_ns, merged.cpu_ns), (100, 14));
         assert_eq!(merged.distributions.latency.count(), 11);
@@ -478,6 +494,7 @@ mod tests {
         assert_eq!((total.start_ns, total.end_ns), (100, 300));
         assert_eq!((total.counts.responses, total.connections_open), (11, 3));
         assert_eq!(total.connections_open_max, Some(4));
+        assert_eq!(total.connections_served, Some(2));
         assert_eq!(total.connections_active, 1);
         assert_eq!(total.mean_in_flight(), 0.5);
         assert_eq!(total.per_second(11), 55_000_000.0);

@@ -7,7 +7,7 @@ use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, share};
 use crate::scenario::{Transport, Transports};
-use crate::symptoms::connections::{DELAYED, turned_away};
+use crate::symptoms::connections::{DELAYED, Unserved, turned_away};
 use crate::symptoms::{Figures, Symptoms};
 
 /// BIND serves that many TCP clients unless named.conf says otherwise.
@@ -69,18 +69,21 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return Some(diagnosis.cure(cure).into());
     }
     // Clients that took turns were not served at once.
-    let intervals = figures.record.intervals.iter();
-    let open_max = intervals.map(|it| it.connections_open).max();
-    let at_once = open_max.filter(|open| *open > 0);
+    let intervals = figures.record.intervals_in_window();
+    let open_max = intervals.map(|it| it.connections_served.unwrap_or(it.connections_open));
+    let at_once = open_max.max().filter(|open| *open > 0);
     let served = at_once.unwrap_or(u64::MAX).min(it.all - it.without);
     let kind = if transport.is_quic() { "QUIC" } else { "TCP" };
-    let how = match turned_away(&figures.record.connections()) >= it.without {
-        true => "refused or reset",
-        false => "left waiting",
+    let how = match (
+        it.how,
+        turned_away(&figures.record.connections()) >= it.without,
+    ) {
+        (Unserved::Meanwhile, _) => "waited while the load lasted",
+        (Unserved::Never, true) => "got no response at all (refused or reset)",
+        (Unserved::Never, false) => "got no response at all (left waiting)",
     };
     let seen = format!(
-        "the target serves no more than {} {kind} clients at once: {} of {} got no response at all \
-         ({how})",
+        "the target serves no more than {} {kind} clients at once: {} of {} {how}",
         count(served),
         count(it.without),
         count(it.all)

@@ -186,7 +186,7 @@ static NETWORK: &[Rule] = rules! {
     "frames dropped" says(host::frames_dropped_beyond) if [FramesDroppedBeyond],
         in_every_verdict();
     "segments lost" says(path::retransmissions) if [Retransmissions] => Network,
-        does_not_know("where on the path they were lost");
+        silent_if(&[UnservedByTarget]), does_not_know("where on the path they were lost");
     "model of a server busy" concludes(path::model_limit) if [ModelLimit] => Server,
         does_not_know("anything of a real server");
     "model of a server kept up" concludes(path::model_carried) if [ModelCarried] => Rate,

@@ -14,6 +14,14 @@ use crate::interval::per;
 const LOST_MAX: f64 = 0.001;
 /// Chance may leave this share of the clients without a response.
 const CHANCE_MAX: f64 = 0.05;
+/// With fewer responses a connection, few of them live at a time.
+const RESPONSES_EACH_MIN: f64 = 4.0;
+/// A number of connections is level if that of one half of the window is this share of the other's.
+const LEVEL: f64 = 0.9;
+/// An interval that ends this long after the load is still of the load.
+const END_NS: u64 = 10_000_000;
+/// A first response or a handshake that took this long waited for something.
+const LONG_NS: u64 = 500_000_000;
 /// A SYN that was dropped is sent again after that long (RFC 6298, section 2).
 const SYN_AGAIN_NS: u64 = 1_000_000_000;
 
@@ -48,22 +56,47 @@ pub(super) fn listen_queue_full(figures: &Figures<'_>) -> Option<ListenQueueFull
     })
 }
 
-/// Clients that wanted a response, and those of them that got none.
+/// Clients that wanted a response, and those of them that the target did not serve.
 pub(crate) struct UnservedClients {
     pub(crate) all: u64,
     pub(crate) without: u64,
+    pub(crate) how: Unserved,
+}
+
+/// How clients went without service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unserved {
+    /// They got no response at all.
+    Never,
+    /// They waited while as many as could be served were served.
+    Meanwhile,
 }
 
 pub(crate) struct UnservedByTarget;
 
-/// The clients that got nothing, if that is no chance: their queries had no response, or they
+/// The clients that got nothing while others did, if that is no chance: the target served a number
+/// of connections at a time and let the others wait; or their queries had no response, or they
 /// never had a connection.
 pub(super) fn unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {
     let experience = figures.record.experience()?;
     let (asked, served) = (experience.asked(), experience.answered());
     let without_response = asked.saturating_sub(served);
     let unconnected = unconnected(figures, &experience);
-    if served == 0 || without_response.max(unconnected) == 0 {
+    if served == 0 {
+        return None;
+    }
+    // Who is served after the load has ended, or takes turns, was not served at once.
+    if let Some(at_once) = served_at_once(figures)
+        && asked.saturating_sub(at_once) > without_response.max(unconnected)
+        && waited(figures) + without_response >= asked - at_once
+    {
+        return Some(UnservedClients {
+            all: asked,
+            without: asked - at_once,
+            how: Unserved::Meanwhile,
+        });
+    }
+    if without_response.max(unconnected) == 0 {
         return None;
     }
     // Those without a connection may be among those without a response.
@@ -71,6 +104,7 @@ pub(super) fn unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients>
         return Some(UnservedClients {
             all: served + unconnected,
             without: unconnected,
+            how: Unserved::Never,
         });
     }
     let expected = expected_by_chance(figures, &experience, without_response);
@@ -78,20 +112,66 @@ pub(super) fn unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients>
     (!is_chance).then_some(UnservedClients {
         all: asked,
         without: without_response,
+        how: Unserved::Never,
     })
+}
+
+/// Connections that were served at the same time while the load lasted, where the target served as
+/// many from early on and never more: none where clients or target close connections after a few
+/// queries, for then few of them live at a time.
+fn served_at_once(figures: &Figures<'_>) -> Option<u64> {
+    let record = figures.record;
+    let connections = record.connections();
+    let usable = record.scenario.usable(&connections);
+    let mut groups = record.groups.iter();
+    if !groups.all(|it| it.scenario.transport.has_connections()) {
+        return None;
+    }
+    let responses = figures.counts.responses + record.warmup.counts.responses;
+    if per(responses as f64, usable as f64) < RESPONSES_EACH_MIN {
+        return None;
+    }
+    let during = record.intervals_in_window();
+    let during = during.filter(|it| it.end_ns <= record.measured_ns + END_NS);
+    let served: Option<Vec<u64>> = during.map(|it| it.connections_served).collect();
+    let served = served?;
+    let (early, late) = served.split_at(served.len() / 2);
+    let (early, late) = (*early.iter().max()?, *late.iter().max()?);
+    let is_level = early.min(late) as f64 >= LEVEL * early.max(late) as f64;
+    (early > 0 && is_level).then_some(early.max(late))
+}
+
+/// Connections that waited for the target: their first response or their handshake took long, or
+/// they never became usable.
+fn waited(figures: &Figures<'_>) -> u64 {
+    let connections = figures.record.connections();
+    let times = figures.record.connection_times();
+    let long = LONG_NS..u64::MAX;
+    let first = [
+        &times.first_query,
+        &times.tls_handshake,
+        &times.tls_handshake_resumed,
+        &times.quic_handshake,
+        &times.quic_handshake_resumed,
+    ];
+    let slow: u64 = first.iter().map(|it| number_in(it, &long)).sum();
+    let failed = &connections.failed;
+    let refused = failed.refused + failed.reset + failed.closed;
+    slow + failed.timed_out + connections.abandoned + refused
 }
 
 /// Such clients, where a generator that is short of time is not the reason: the target turned
 /// them away; or as many queries and handshakes as there are such clients timed out, and not even
 /// late responses came.
 pub(super) fn unserved_by_target(figures: &Figures<'_>) -> Option<UnservedByTarget> {
-    let UnservedClients { without, .. } = unserved_clients(figures)?;
+    let UnservedClients { without, how, .. } = unserved_clients(figures)?;
     let (counts, warmup) = (figures.counts, &figures.record.warmup.counts);
     let connections = figures.record.connections();
     let failed = &connections.failed;
     let of_host = failed.no_local_port + failed.no_resources;
     let is_by_target = match of_host >= without || figures.has_no_time_left() {
         true => turned_away(&connections) >= without,
+        false if how == Unserved::Meanwhile => true,
         false => {
             let read_late = counts.late + warmup.late + received_but_dropped(figures);
             let queries = figures.unanswered() + counts.not_sent.timed_out_waiting;

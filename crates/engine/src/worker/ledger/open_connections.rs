@@ -11,34 +11,43 @@ pub(crate) enum Standing {
     /// Its handshakes are not over, early data or not; or it is gone.
     #[default]
     Unusable,
+    /// It is usable, and no query was sent on it.
+    Unasked,
     /// It is usable and was asked, and nothing has come back.
     Silent,
-    /// It is usable, and not silent.
-    Open,
+    /// It is usable, and a response has come.
+    Served,
 }
 
 /// The usable connections of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenConnections {
+    unasked: u64,
     silent: u64,
-    open: u64,
+    served: u64,
     open_max: u64,
 }
 
 impl OpenConnections {
     /// Usable connections, silent or not.
     pub(crate) fn usable(&self) -> u64 {
-        self.silent + self.open
+        self.unasked + self.silent + self.served
     }
 
-    /// Those that are open.
+    /// Usable connections, without those that were asked and have answered nothing yet.
     pub(crate) fn open(&self) -> u64 {
-        self.open
+        self.unasked + self.served
+    }
+
+    /// Usable connections that have answered.
+    pub(crate) fn served(&self) -> u64 {
+        self.served
     }
 
     /// The most that were open at one time since this was last asked.
     pub(crate) fn take_open_max(&mut self) -> u64 {
-        std::mem::replace(&mut self.open_max, self.open)
+        let open = self.open();
+        std::mem::replace(&mut self.open_max, open)
     }
 
     /// Counts a connection as what it is now.
@@ -57,16 +66,22 @@ impl OpenConnections {
 
     #[cold]
     fn change(&mut self, connection: &mut Connection, to: Standing) {
-        match std::mem::replace(&mut connection.counted.standing, to) {
-            Standing::Unusable => {}
-            Standing::Silent => self.silent -= 1,
-            Standing::Open => self.open -= 1,
+        let from = std::mem::replace(&mut connection.counted.standing, to);
+        if let Some(number) = self.number_of(from) {
+            *number -= 1;
         }
-        match to {
-            Standing::Unusable => {}
-            Standing::Silent => self.silent += 1,
-            Standing::Open => self.open += 1,
+        if let Some(number) = self.number_of(to) {
+            *number += 1;
         }
-        self.open_max = self.open_max.max(self.open);
+        self.open_max = self.open_max.max(self.open());
+    }
+
+    fn number_of(&mut self, standing: Standing) -> Option<&mut u64> {
+        match standing {
+            Standing::Unusable => None,
+            Standing::Unasked => Some(&mut self.unasked),
+            Standing::Silent => Some(&mut self.silent),
+            Standing::Served => Some(&mut self.served),
+        }
     }
 }

@@ -330,10 +330,11 @@ impl Tally {
     }
 }
 
-/// Notes in an interval that ends how many connections are open, and were at most.
+/// Notes in an interval that ends how many connections are open and served, and were open at most.
 fn count_open(interval: &mut Interval, connections: &mut OpenConnections) {
     interval.connections_open = connections.open();
     interval.connections_open_max = Some(connections.take_open_max());
+    interval.connections_served = Some(connections.served());
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -231,7 +231,8 @@ impl Connection {
         match (self.is_open(), self.is_silent()) {
             (false, _) => Standing::Unusable,
             (true, true) => Standing::Silent,
-            (true, false) => Standing::Open,
+            (true, false) if self.served => Standing::Served,
+            (true, false) => Standing::Unasked,
         }
     }
 

@@ -104,3 +104,52 @@ fn cap_on_quic_clients_is_named_with_its_number() {
         "no more than 150 QUIC clients at once: 50 of 200 got no response at all (refused";
     judged(&record, Limit::Server, evidence, "--clients 100");
 }
+
+/// A run of 20 TCP clients in which the target serves five at a time; the first responses of the
+/// others took `first_ns`.
+fn stragglers(first_ns: u64) -> RunRecord {
+    let mut record = in_time(10_000.0);
+    record.scenario.transport = Transport::Tcp.into();
+    record.groups[0].scenario.transport = Transport::Tcp.into();
+    record.scenario.clients = 20;
+    serve(&mut record, 20, 0);
+    for interval in &mut record.intervals {
+        interval.connections_served = Some(5);
+    }
+    change_last(&mut record, |interval| {
+        interval.counts.connections.attempted = 20;
+        interval.counts.connections.established = 20;
+        let times = &mut interval.distributions.connections;
+        times.first_query.record_many(MS, 5);
+        times.first_query.record_many(first_ns, 15);
+    });
+    record
+}
+
+#[test]
+fn clients_that_were_served_only_after_the_load_were_not_served_at_once() {
+    let seen = "serves no more than 5 TCP clients at once: 15 of 20 waited while the load lasted";
+    judged(&stragglers(8 * SECOND), Limit::Server, seen, "tcp-clients");
+}
+
+#[test]
+fn connections_that_answered_at_once_did_not_wait() {
+    let verdict = judge(&stragglers(MS));
+    assert!(
+        !verdict.evidence[0].contains("serves no more"),
+        "{verdict:#?}"
+    );
+}
+
+#[test]
+fn connections_that_become_more_all_the_time_are_no_cap() {
+    let mut record = stragglers(8 * SECOND);
+    for (interval, served) in record.intervals.iter_mut().zip(1..) {
+        interval.connections_served = Some(served);
+    }
+    let verdict = judge(&record);
+    assert!(
+        !verdict.evidence[0].contains("serves no more"),
+        "{verdict:#?}"
+    );
+}
