@@ -295,7 +295,7 @@ pub(super) fn sign_in_words(sign: &SignOfLoad) -> String {
 /// A fixed rate of responses, whatever was sent.
 pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.rate_limited.as_ref()?, &symptoms.figures);
-    let seen = format!(
+    let mut seen = format!(
         "the target admits a fixed rate: {} were answered all the time, {} of the queries lost, \
          and none waited there: p50 {} against the shortest {}",
         rate(figures.achieved_qps),
@@ -303,13 +303,29 @@ pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
         latency(it.p50_ns as f64),
         latency(it.shortest_ns as f64)
     );
+    if it.truncated > 0 {
+        seen.push_str(&format!(
+            "; {} of the responses were truncated, as RRL sends them in place of answers (slip)",
+            share(it.truncated, figures.counts.responses)
+        ));
+    }
     let matters = "a server without CPU time lets queries wait before it drops them; one that \
                    drops them at once limits the rate of queries or responses, or a device on the \
                    path does: the rate is that of the limit, not what the server can do";
     let diagnosis = Diagnosis::new("rate limit", State::Problem, seen, matters)
         .cures(lift_rate_limits())
-        .cure(Cure::words(lower_rate(figures, 0.8)));
+        .cure(Cure::words(lower_rate(figures, 0.8)))
+        .cure(more_sources(figures));
     Some(diagnosis.into())
+}
+
+/// The run that tells whether each source address has a limit of its own.
+fn more_sources(figures: &Figures<'_>) -> Cure {
+    let addresses = figures.record.scenario.local_addresses.len().max(1);
+    Cure::words(format!(
+        "send from more source addresses, of other networks too (--local-address; this run had \
+         {addresses}): if more is answered then, the limit is one of each source"
+    ))
 }
 
 /// Slots of a closed loop that lost queries hold.

@@ -2,7 +2,7 @@
 //! their stream ended.
 
 use super::Figures;
-use super::significance;
+use super::{losses, significance};
 use crate::counts::Unexpected;
 use crate::interval::per;
 use crate::scenario::Transport;
@@ -66,11 +66,11 @@ pub(super) fn useless_responses(figures: &Figures<'_>) -> Option<UselessResponse
     let named = named.map(|(number, rcode)| (Useless::Rcode(rcode), *number));
     let beyond = (Useless::Rcode(rcodes.len() as u16), counts.rcodes.other);
     let is_udp = figures.record.scenario.transport == Transport::Udp;
-    let truncated = (
-        Useless::Truncated,
-        if is_udp { counts.truncated } else { 0 },
-    );
-    let useless = all.saturating_sub(counts.goodput(good));
+    // Truncation beside drops at a fixed rate is that of one limit.
+    let of_limit = losses::rate_limited(figures).map_or(0, |it| it.truncated);
+    let number = if is_udp { counts.truncated } else { 0 };
+    let truncated = (Useless::Truncated, number - of_limit.min(number));
+    let useless = all.saturating_sub(counts.goodput(good) + of_limit);
     let mut by_reason: Vec<(Useless, u64)> = named.chain([beyond, truncated]).collect();
     by_reason.retain(|(_, number)| *number > 0 && per(*number as f64, all as f64) >= SHARE_MIN);
     by_reason.sort_by_key(|(_, number)| std::cmp::Reverse(*number));

@@ -31,6 +31,8 @@ const PLATEAU_SECONDS: usize = 8;
 const PLATEAU_OF_SECONDS: f64 = 10.0;
 /// From this share of the queries on, a fixed rate of responses is a limit.
 const LIMITED_MIN: f64 = 0.02;
+/// From this share of the responses on, truncation belongs to such a limit.
+const TRUNCATED_MIN: f64 = 0.01;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Responses in a bin that are enough to tell.
 const PLATEAU_RESPONSES: f64 = 5.0;
@@ -139,6 +141,8 @@ fn more_at_peaks(figures: &Figures<'_>) -> Option<SignOfLoad> {
 
 /// A fixed rate of responses, whatever was sent: none waited, and the rest was lost.
 pub(crate) struct RateLimited {
+    /// Responses that were truncated: RRL sends them in place of some of those that it drops.
+    pub(crate) truncated: u64,
     pub(crate) p50_ns: u64,
     pub(crate) shortest_ns: u64,
 }
@@ -161,7 +165,11 @@ pub(super) fn rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     let seconds: Vec<f64> = seconds.map(|bins| bins.iter().sum()).collect();
     let is_fixed = is_plateau(&answered, share, PLATEAU_BINS, PLATEAU)
         || is_plateau(&seconds, share, PLATEAU_SECONDS, PLATEAU_OF_SECONDS);
+    let truncated = figures.counts.truncated;
+    let responses = figures.counts.responses;
+    let are_many = significance::is_above(truncated, responses, TRUNCATED_MIN);
     is_fixed.then(|| RateLimited {
+        truncated: if are_many { truncated } else { 0 },
         p50_ns: figures.service_p50_ns.unwrap_or(0),
         shortest_ns: figures.path_ns.unwrap_or(0),
     })

@@ -47,6 +47,23 @@ fn a_fixed_rate_of_responses_is_a_limit_whatever_its_bucket_is() {
 }
 
 #[test]
+fn truncation_beside_drops_at_a_fixed_rate_is_one_limit() {
+    let mut record = limited(|_| 5);
+    change_last(&mut record, |interval| interval.counts.truncated = 2_500);
+    let evidence = "50.00 % of the responses were truncated, as RRL sends them";
+    let verdict = judged(&record, Limit::Server, evidence, "exempt-clients");
+    let of_truncation = verdict
+        .evidence
+        .iter()
+        .filter(|it| it.contains("truncated"));
+    assert_eq!(of_truncation.count(), 1, "{verdict:#?}");
+    // Without a fixed rate, truncation is a matter of its own.
+    let mut random = limited(|bin| 10 - (scattered(bin) % 8).min(10));
+    change_last(&mut random, |interval| interval.counts.truncated = 2_500);
+    assert_eq!(judge(&random).limit, Limit::Unknown);
+}
+
+#[test]
 fn losses_at_random_are_no_limit_on_the_rate() {
     let random = limited(|bin| 10 - (scattered(bin) % 8).min(10));
     let verdict = judge(&random);
