@@ -372,6 +372,31 @@ mod tests {
     }
 
     #[test]
+    fn connections_set_up_before_the_run_count_for_it_and_not_for_its_parts() {
+        let mut record = example::record(vec![example::interval(0, &[(1_000_000, 10)])]);
+        let before = &mut record.warmup.counts.connections;
+        (before.attempted, before.became_usable) = (5, 4);
+        (before.handshakes.full, before.failed.refused) = (4, 1);
+        let within = &mut record.total.counts.connections;
+        (
+            within.attempted,
+            within.became_usable,
+            within.handshakes.full,
+        ) = (2, 2, 2);
+        for (name, of_run, of_part) in [
+            ("connections_attempted", 7.0, 2.0),
+            ("connections_opened", 6.0, 2.0),
+            ("connections_failed", 1.0, 0.0),
+            ("handshakes_full", 6.0, 2.0),
+        ] {
+            let metric = Metric::named(name).expect("is one");
+            assert_eq!(metric.of(&record), Some(of_run), "{name}");
+            let part = metric.of_part(&record, &record.total);
+            assert_eq!(part, Some(of_part), "{name}");
+        }
+    }
+
+    #[test]
     fn names_and_keys_are_apart_and_keys_of_times_say_their_unit() {
         let names = Metric::ALL.iter().map(|it| it.name().to_owned());
         let keys = Metric::ALL.iter().map(|it| it.key(TimeUnit::Microseconds));

@@ -1,5 +1,7 @@
 //! What a metric is measured of: a run, or a part of it.
 
+use std::borrow::Cow;
+
 use crate::counts::{Connections, Counts};
 use crate::experience::ClientExperience;
 use crate::histogram::Histogram;
@@ -50,8 +52,13 @@ impl<'a> Scope<'a> {
         &self.interval.counts
     }
 
-    pub(super) fn connections(&self) -> &Connections {
-        &self.interval.counts.connections
+    /// Of a run, those set up before it and during warm-up included, as the text and the set-up
+    /// times have them.
+    pub(super) fn connections(&self) -> Cow<'a, Connections> {
+        match self.run {
+            Some(run) => Cow::Owned(run.connections()),
+            None => Cow::Borrowed(&self.interval.counts.connections),
+        }
     }
 
     pub(super) fn distributions(&self) -> &Distributions {
@@ -118,7 +125,7 @@ impl<'a> Scope<'a> {
 
     pub(super) fn usable(&self) -> Option<f64> {
         let scenario = self.scenario?;
-        count(scenario.usable(self.connections()))
+        count(scenario.usable(&self.connections()))
     }
 
     pub(super) fn cpu_ns_per_response(&self) -> Option<f64> {
