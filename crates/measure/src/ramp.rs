@@ -341,7 +341,7 @@ impl Ramp {
             peak: peak(&points, plan.lost_share_max),
             sent: counts.sent,
             responses: counts.responses,
-            lost: counts.sent - counts.responses,
+            lost: counts.lost() - counts.not_sent.total(),
             verdict: record.verdict.clone(),
             notes: notes(plan, record),
             points,

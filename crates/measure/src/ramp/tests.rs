@@ -104,6 +104,19 @@ fn peak_is_the_most_responses_before_too_many_are_lost() {
 }
 
 #[test]
+fn queries_still_open_when_a_ramp_is_interrupted_are_not_lost() {
+    let mut run = record(vec![second(0, 125, 120)]);
+    let counts = &mut run.total.counts;
+    (
+        counts.timeouts,
+        counts.interrupted,
+        counts.not_sent.run_ended,
+    ) = (2, 3, 4);
+    let ramp = Ramp::new(&PLAN, &run, None);
+    assert_eq!((ramp.sent, ramp.responses, ramp.lost), (125, 120, 2));
+}
+
+#[test]
 fn document_survives_json_and_fits_its_schema() {
     let run = record(vec![second(0, 125, 125), second(1, 375, 375)]);
     let ramp = Ramp::new(&PLAN, &run, None);
