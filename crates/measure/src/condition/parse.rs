@@ -71,13 +71,15 @@ impl<'a> Reader<'a> {
     }
 
     fn metric(&self, (start, name): (usize, &str)) -> Result<Metric, ConditionError> {
-        Metric::named(name).ok_or_else(|| {
-            let what = match name {
-                "" => "not a metric".to_owned(),
-                name => format!("unknown metric `{name}`"),
-            };
-            self.error(start, &what, &format!("metrics are {}", Metric::names()))
-        })
+        Metric::named(name)
+            .or_else(|| rcode_share(name))
+            .ok_or_else(|| {
+                let what = match name {
+                    "" => "not a metric".to_owned(),
+                    name => format!("unknown metric `{name}`"),
+                };
+                self.error(start, &what, &format!("metrics are {}", Metric::names()))
+            })
     }
 
     fn operator(&mut self, metric: Metric) -> Result<Operator, ConditionError> {
@@ -173,6 +175,13 @@ impl<'a> Reader<'a> {
             hint: hint.to_owned(),
         }
     }
+}
+
+/// The share of an RCODE, by its mnemonic in capital or small letters, with or without `rcode.`.
+fn rcode_share(name: &str) -> Option<Metric> {
+    let name = name.to_ascii_lowercase();
+    let mnemonic = name.strip_prefix("rcode.").unwrap_or(&name);
+    Metric::named(&format!("rcode.{mnemonic}"))
 }
 
 /// A condition on the metric that makes sense.

@@ -57,6 +57,40 @@ fn conditions_are_read_with_their_units() {
 }
 
 #[test]
+fn rcodes_are_conditions_by_their_mnemonic() {
+    let mut record = example::record(vec![example::interval(0, &[(1_000_000, 1_000)])]);
+    let counts = &mut record.total.counts;
+    counts.rcodes = crate::counts::Rcodes::default();
+    counts.rcodes.record_many(0, 980);
+    counts.rcodes.record_many(2, 15);
+    counts.rcodes.record_many(5, 5);
+    counts.truncated = 30;
+    assert_eq!(counts.responses, 1_000);
+    for (text, expected) in [
+        ("servfail>1%", Outcome::Failed),
+        ("servfail>1.5%", Outcome::Passed),
+        ("SERVFAIL > 1%", Outcome::Failed),
+        ("rcode.REFUSED>0.1%", Outcome::Failed),
+        ("rcode.refused > 0.5%", Outcome::Passed),
+        ("nxdomain > 0%", Outcome::Passed),
+        ("badcookie > 0%", Outcome::Passed),
+        ("truncated >= 3%", Outcome::Failed),
+    ] {
+        let condition = Condition::fail_if(text).expect("it can be read");
+        assert_eq!(condition.check_run(&record).outcome, expected, "{text}");
+    }
+    // Without a response there is no share.
+    let none = example::record(Vec::new());
+    let condition = Condition::fail_if("servfail > 1%").expect("it can be read");
+    assert_eq!(condition.check_run(&none).outcome, Outcome::Undecided);
+    for unknown in ["rcode.nosuch > 1%", "rcode. > 1%", "rcode12 > 1%"] {
+        assert!(Condition::fail_if(unknown).is_err(), "{unknown}");
+    }
+    let good = Condition::fail_if("servfail < 1%").expect_err("it would fail a good run");
+    assert!(good.what.contains("good"), "{}", good.what);
+}
+
+#[test]
 fn faults_name_their_column_and_the_cure() {
     let cases = [
         ("p98 > 5ms", "column 1: unknown metric `p98`", "p99.9"),

@@ -104,6 +104,16 @@ impl<'a> Scope<'a> {
         count(self.counts().rcodes.by_rcode[rcode])
     }
 
+    pub(super) fn share_of_rcode(&self, rcode: usize) -> Option<f64> {
+        self.share_of_responses(self.counts().rcodes.by_rcode[rcode])
+    }
+
+    /// A share of all responses; none without a response.
+    pub(super) fn share_of_responses(&self, some: u64) -> Option<f64> {
+        let all = self.counts().responses;
+        (all > 0).then(|| per(some as f64, all as f64))
+    }
+
     pub(super) fn of_rcodes_beside(&self, named: [usize; 4]) -> Option<f64> {
         let rcodes = &self.counts().rcodes;
         let named: u64 = named.iter().map(|rcode| rcodes.by_rcode[*rcode]).sum();

@@ -115,6 +115,49 @@ metrics! {
         "Responses with any other RCODE": |it| it.of_rcodes_beside([0, 2, 3, 5]);
     Truncated "truncated_responses" "truncated_responses" Count [Detail Target Lower]
         "Responses with the TC bit": |it| count(it.counts().truncated);
+    TruncatedShare "truncated" "truncated_share" Share [Detail Target Lower]
+        "Responses with the TC bit, of all responses":
+        |it| it.share_of_responses(it.counts().truncated);
+    RcodeNoerror "rcode.noerror" "rcode_noerror_share" Share [Detail Target Neither]
+        "Responses with RCODE NOERROR, of all responses": |it| it.share_of_rcode(0);
+    RcodeFormerr "rcode.formerr" "rcode_formerr_share" Share [Detail Target Lower]
+        "Responses with RCODE FORMERR, of all responses": |it| it.share_of_rcode(1);
+    RcodeServfail "rcode.servfail" "rcode_servfail_share" Share [Detail Target Lower]
+        "Responses with RCODE SERVFAIL, of all responses": |it| it.share_of_rcode(2);
+    RcodeNxdomain "rcode.nxdomain" "rcode_nxdomain_share" Share [Detail Target Neither]
+        "Responses with RCODE NXDOMAIN, of all responses": |it| it.share_of_rcode(3);
+    RcodeNotimp "rcode.notimp" "rcode_notimp_share" Share [Detail Target Lower]
+        "Responses with RCODE NOTIMP, of all responses": |it| it.share_of_rcode(4);
+    RcodeRefused "rcode.refused" "rcode_refused_share" Share [Detail Target Lower]
+        "Responses with RCODE REFUSED, of all responses": |it| it.share_of_rcode(5);
+    RcodeYxdomain "rcode.yxdomain" "rcode_yxdomain_share" Share [Detail Target Lower]
+        "Responses with RCODE YXDOMAIN, of all responses": |it| it.share_of_rcode(6);
+    RcodeYxrrset "rcode.yxrrset" "rcode_yxrrset_share" Share [Detail Target Lower]
+        "Responses with RCODE YXRRSET, of all responses": |it| it.share_of_rcode(7);
+    RcodeNxrrset "rcode.nxrrset" "rcode_nxrrset_share" Share [Detail Target Lower]
+        "Responses with RCODE NXRRSET, of all responses": |it| it.share_of_rcode(8);
+    RcodeNotauth "rcode.notauth" "rcode_notauth_share" Share [Detail Target Lower]
+        "Responses with RCODE NOTAUTH, of all responses": |it| it.share_of_rcode(9);
+    RcodeNotzone "rcode.notzone" "rcode_notzone_share" Share [Detail Target Lower]
+        "Responses with RCODE NOTZONE, of all responses": |it| it.share_of_rcode(10);
+    RcodeDsotypeni "rcode.dsotypeni" "rcode_dsotypeni_share" Share [Detail Target Lower]
+        "Responses with RCODE DSOTYPENI, of all responses": |it| it.share_of_rcode(11);
+    RcodeBadvers "rcode.badvers" "rcode_badvers_share" Share [Detail Target Lower]
+        "Responses with RCODE BADVERS, of all responses": |it| it.share_of_rcode(16);
+    RcodeBadkey "rcode.badkey" "rcode_badkey_share" Share [Detail Target Lower]
+        "Responses with RCODE BADKEY, of all responses": |it| it.share_of_rcode(17);
+    RcodeBadtime "rcode.badtime" "rcode_badtime_share" Share [Detail Target Lower]
+        "Responses with RCODE BADTIME, of all responses": |it| it.share_of_rcode(18);
+    RcodeBadmode "rcode.badmode" "rcode_badmode_share" Share [Detail Target Lower]
+        "Responses with RCODE BADMODE, of all responses": |it| it.share_of_rcode(19);
+    RcodeBadname "rcode.badname" "rcode_badname_share" Share [Detail Target Lower]
+        "Responses with RCODE BADNAME, of all responses": |it| it.share_of_rcode(20);
+    RcodeBadalg "rcode.badalg" "rcode_badalg_share" Share [Detail Target Lower]
+        "Responses with RCODE BADALG, of all responses": |it| it.share_of_rcode(21);
+    RcodeBadtrunc "rcode.badtrunc" "rcode_badtrunc_share" Share [Detail Target Lower]
+        "Responses with RCODE BADTRUNC, of all responses": |it| it.share_of_rcode(22);
+    RcodeBadcookie "rcode.badcookie" "rcode_badcookie_share" Share [Detail Target Lower]
+        "Responses with RCODE BADCOOKIE, of all responses": |it| it.share_of_rcode(23);
     Late "late_responses" "late_responses" Count [Detail Target Lower]
         "Responses to queries that had timed out": |it| count(it.counts().late);
     Duplicate "duplicate_responses" "duplicate_responses" Count [Detail Target Lower]
