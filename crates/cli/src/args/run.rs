@@ -55,7 +55,8 @@ pub(crate) struct RunArguments {
     /// Allow a target on a public address: only where you have permission to send load
     #[arg(long, help_heading = "Target")]
     pub(crate) allow_public: bool,
-    /// Skip the preflight check, and continue even if all of the first queries fail
+    /// Skip the check before the run that the target listens (which sends no DNS query), and
+    /// continue even if all of the first queries fail
     #[arg(long, help_heading = "Target")]
     pub(crate) no_preflight: bool,
 
