@@ -39,7 +39,9 @@ fn ran(ran: Ran) -> RunRecord {
 
 fn trial(record: &RunRecord, cpu: Option<CpuUse>) -> Trial {
     let about = (Purpose::Search, 10_000.0);
-    Trial::new(about, record, &capacity_plan().objective, (None, cpu))
+    let mut record = record.clone();
+    record.host_use = cpu;
+    Trial::new(about, &record, &capacity_plan().objective, None)
 }
 
 /// A host whose target waited for its CPU for so many percent of a second.
