@@ -70,13 +70,13 @@ pub fn find(target: SocketAddr) -> Found {
     found
         .asked
         .push(Asked::new(&profiles::PROCESS, target.to_string()));
-    let Some((_, first)) = program.processes().first() else {
+    let Some(name) = program.name() else {
         return found;
     };
     match program.product() {
         None => found
             .notes
-            .push(format!("`{}` is a product without a profile", first.name)),
+            .push(format!("`{name}` is a product without a profile")),
         Some(profile) => match places(profile, &program).into_iter().find(answers) {
             Some(asked) => found.asked.push(asked),
             None => found.notes.push(format!(

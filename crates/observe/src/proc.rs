@@ -5,10 +5,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+mod counters;
 mod diagnostics;
 mod find;
 mod group;
 mod host;
+mod name;
 mod program;
 mod sockets;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
+use super::name::program_name;
 use super::sockets::{from_files, inodes_of};
 use super::{Root, Stat};
 
@@ -11,12 +12,15 @@ const PROCESSES_MAX: usize = 64;
 /// Files of a process that are looked through for sockets, at most.
 pub(super) const FILES_MAX: usize = 65_536;
 
+/// The program that opens sockets for servers before it starts them.
+const SOCKET_ACTIVATOR: &str = "systemd";
+
 /// Which processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// That one.
     Number(u32),
-    /// All of that name, as the kernel has it.
+    /// All of that name: their program's, or the kernel's.
     Name(String),
     /// All that serve a port of this host, over UDP or TCP; on that address, where it is given.
     Port(Option<IpAddr>, u16),
@@ -67,12 +71,18 @@ fn by_name(root: &Root, name: &str) -> Vec<u32> {
     let is_named = |pid: &u32| {
         let known = root.text(&format!("proc/{pid}/comm"));
         // The kernel keeps 15 octets of a name.
-        known.is_some_and(|known| {
+        let is_known = known.is_some_and(|known| {
             let known = known.trim_end();
             known == name || (known.len() == 15 && name.starts_with(known))
-        })
+        });
+        is_known || program_name(root, *pid).is_some_and(|program| program == name)
     };
     root.numbers("proc").into_iter().filter(is_named).collect()
+}
+
+/// True for what opens sockets for the servers that it starts, and keeps them open.
+fn is_activator(root: &Root, pid: u32) -> bool {
+    program_name(root, pid).is_some_and(|name| name == SOCKET_ACTIVATOR)
 }
 
 /// Processes that have a socket open at the port: of the address, in the network namespace that has
@@ -108,7 +118,13 @@ fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
     let is_one = found.iter().all(|(at, _)| *at == found[0].0);
     let is_known = ip.is_none() || is_one;
     let pids = found.into_iter().filter(|_| is_known);
-    pids.map(|(_, pid)| pid).collect()
+    let (activators, servers): (Vec<u32>, Vec<u32>) = pids
+        .map(|(_, pid)| pid)
+        .partition(|pid| is_activator(root, *pid));
+    match servers.is_empty() {
+        true => activators,
+        false => servers,
+    }
 }
 
 /// True if the network namespace of a process has that address.

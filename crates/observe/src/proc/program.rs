@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use measure::observation::ServerFacts;
 
+use super::counters::{Counters, ProcessKey, ProcessSums, uptime_ticks};
 use super::diagnostics::Diagnostics;
 use super::find::{FILES_MAX, Target, product_of, stat};
+use super::name::{loaded_path, program_name};
 use super::sockets::{from_files, inodes_of, unix_paths};
 use super::{Group, Listening, Root, Stat, row};
 use crate::files::sha256;
@@ -42,16 +44,14 @@ pub(crate) struct Program {
     /// CPU time of each thread at the scrape before, nanoseconds, and when that was.
     threads: BTreeMap<u32, f64>,
     read_at: Option<std::time::Instant>,
+    counted: ProcessSums,
 }
 
 /// What its threads did, added up.
 #[derive(Default)]
 struct Threads {
     number: usize,
-    run_queue_s: f64,
     has_run_queue: bool,
-    voluntary: f64,
-    involuntary: f64,
     cpu_ns: BTreeMap<u32, f64>,
 }
 
@@ -66,6 +66,7 @@ impl Program {
             diagnostics: None,
             threads: BTreeMap::new(),
             read_at: None,
+            counted: ProcessSums::default(),
         }
     }
 
@@ -78,7 +79,6 @@ impl Program {
             return Ok(());
         }
         self.processes = self.target.processes(&self.root);
-        self.threads.clear();
         self.addresses.clear();
         self.written.clear();
         for (pid, _) in &self.processes {
@@ -107,17 +107,19 @@ impl Program {
         &self.processes
     }
 
-    /// The profile of its product. What was started by way of its dynamic loader has the loader's
-    /// name, and its own among the loader's arguments.
+    /// The profile of its product, by the program or the kernel's name of any of its processes.
     pub(crate) fn product(&self) -> Option<&'static crate::Profile> {
-        let (pid, first) = self.processes.first()?;
-        if !first.name.starts_with("ld-") {
-            return product_of(&first.name);
-        }
-        let text = self.root.text(&format!("proc/{pid}/cmdline"))?;
-        let words = text.split('\0');
-        let mut names = words.filter_map(|word| Path::new(word).file_name()?.to_str());
-        names.find_map(product_of)
+        self.processes.iter().find_map(|(pid, stat)| {
+            let name = program_name(&self.root, *pid);
+            (name.as_deref().and_then(product_of)).or_else(|| product_of(&stat.name))
+        })
+    }
+
+    /// The name of its program.
+    pub(crate) fn name(&self) -> Option<String> {
+        let (pid, stat) = self.processes.first()?;
+        let name = program_name(&self.root, *pid);
+        Some(name.unwrap_or_else(|| stat.name.clone()))
     }
 
     /// Finds them now.
@@ -156,21 +158,23 @@ impl Program {
             .collect()
     }
 
-    fn threads(&self) -> Threads {
+    /// Counts what each process and its threads did; adds the counters of threads to `counters`.
+    fn threads(&self, counters: &mut BTreeMap<ProcessKey, Counters>) -> Threads {
         let mut sum = Threads::default();
-        for (pid, _) in &self.processes {
+        for (pid, known) in &self.processes {
+            let of_process = counters.entry((*pid, known.started)).or_default();
             for thread in self.root.numbers(&format!("proc/{pid}/task")) {
                 sum.number += 1;
                 if sum.number <= THREADS_MAX {
                     let folder = format!("proc/{pid}/task/{thread}");
-                    self.add_thread(&folder, thread, &mut sum);
+                    self.add_thread(&folder, thread, &mut sum, of_process);
                 }
             }
         }
         sum
     }
 
-    fn add_thread(&self, folder: &str, thread: u32, sum: &mut Threads) {
+    fn add_thread(&self, folder: &str, thread: u32, sum: &mut Threads, counters: &mut Counters) {
         let scheduled = self
             .root
             .text(&format!("{folder}/schedstat"))
@@ -180,15 +184,15 @@ impl Program {
             .map_while(|it| it.parse::<f64>().ok());
         if let (Some(cpu_ns), Some(waited_ns)) = (cells.next(), cells.next()) {
             sum.has_run_queue = true;
-            sum.run_queue_s += waited_ns * 1e-9;
+            counters.run_queue_s += waited_ns * 1e-9;
             sum.cpu_ns.insert(thread, cpu_ns);
         }
         let status = self
             .root
             .text(&format!("{folder}/status"))
             .unwrap_or_default();
-        sum.voluntary += row(&status, "voluntary_ctxt_switches").unwrap_or(0.0);
-        sum.involuntary += row(&status, "nonvoluntary_ctxt_switches").unwrap_or(0.0);
+        counters.voluntary += row(&status, "voluntary_ctxt_switches").unwrap_or(0.0);
+        counters.involuntary += row(&status, "nonvoluntary_ctxt_switches").unwrap_or(0.0);
     }
 
     /// How much of a CPU the busiest thread had since the scrape before.
@@ -272,8 +276,12 @@ impl Source for Program {
     fn read(&mut self, allowance: &Allowance) -> Result<Answer, Gap> {
         self.find()?;
         let mut reading = Reading::default();
-        let stats: Vec<Stat> = (self.processes.iter())
-            .filter_map(|(pid, _)| stat(&self.root, *pid))
+        let stats: Vec<(u32, Stat)> = (self.processes.iter())
+            .filter_map(|(pid, _)| Some((*pid, stat(&self.root, *pid)?)))
+            .collect();
+        let each = stats.iter();
+        let mut counters: BTreeMap<ProcessKey, Counters> = each
+            .map(|(pid, it)| ((*pid, it.started), it.into()))
             .collect();
         let status =
             |pid: u32, wanted: &str| row(&self.root.text(&format!("proc/{pid}/status"))?, wanted);
@@ -282,11 +290,13 @@ impl Source for Program {
             let places = status(pid, "FDSize").unwrap_or(f64::MAX);
             self.root.count(&format!("proc/{pid}/fd"), places)
         };
-        let threads = self.threads();
+        let threads = self.threads(&mut counters);
         let scheduled = threads.has_run_queue;
+        let uptime_ticks = uptime_ticks(&self.root);
+        let sums = self.counted.add(counters, uptime_ticks);
         for (name, value) in [
-            ("cpu.user", Some(stats.iter().map(|it| it.user_s).sum())),
-            ("cpu.system", Some(stats.iter().map(|it| it.system_s).sum())),
+            ("cpu.user", Some(sums.user_s)),
+            ("cpu.system", Some(sums.system_s)),
             (
                 "memory",
                 self.sum_of(|pid| Some(status(pid, "VmRSS")? * 1_024.0)),
@@ -295,17 +305,14 @@ impl Source for Program {
             ("files.written", self.written()),
             (
                 "processes.stopped",
-                Some(stats.iter().filter(|it| it.is_stopped).count() as f64),
+                Some(stats.iter().filter(|(_, it)| it.is_stopped).count() as f64),
             ),
-            (
-                "faults.major",
-                Some(stats.iter().map(|it| it.major_faults as f64).sum()),
-            ),
+            ("faults.major", Some(sums.major_faults)),
             ("threads", Some(threads.number as f64)),
             ("processes", Some(self.processes.len() as f64)),
-            ("switches.voluntary", Some(threads.voluntary)),
-            ("switches.involuntary", Some(threads.involuntary)),
-            ("run_queue", scheduled.then_some(threads.run_queue_s)),
+            ("switches.voluntary", Some(sums.voluntary)),
+            ("switches.involuntary", Some(sums.involuntary)),
+            ("run_queue", scheduled.then_some(sums.run_queue_s)),
         ] {
             reading
                 .samples
@@ -329,36 +336,51 @@ impl Source for Program {
         if self.find().is_err() {
             return ServerFacts::default();
         }
-        let Some((pid, first)) = self.processes.first() else {
+        let Some((pid, _)) = self.processes.first() else {
             return ServerFacts::default();
         };
-        let path = |name: &str| self.root.path(&format!("proc/{pid}/{name}"));
-        let status = self
-            .root
-            .text(&format!("proc/{pid}/status"))
-            .unwrap_or_default();
-        let allowed = status
-            .lines()
-            .find_map(|it| it.strip_prefix("Cpus_allowed_list:"));
-        let configuration = self.configuration(*pid);
+        let (pid, name) = (*pid, self.name());
+        // The link leads to the program even if its file was replaced.
+        let exe = format!("proc/{pid}/exe");
+        let loaded = loaded_path(&self.root, pid);
+        let file = loaded.as_ref().map(|path| self.seen_by(pid, path));
+        let loaded = loaded.map(|path| path.display().to_string());
+        let configuration = self.configuration(pid);
         let profile = self.product();
+        let product = profile.map(|it| it.product.to_owned());
         ServerFacts {
-            product: Some(profile.map_or(first.name.clone(), |it| it.product.to_owned())),
-            process_id: Some(*pid),
-            binary: self.root.link(&format!("proc/{pid}/exe")),
-            binary_sha256: sha256(&path("exe"), PROGRAM_OCTETS_MAX),
+            product: product.or(name),
+            process_id: Some(pid),
+            binary: loaded.or_else(|| self.root.link(&exe)),
+            binary_sha256: sha256(
+                &file.unwrap_or_else(|| self.root.path(&exe)),
+                PROGRAM_OCTETS_MAX,
+            ),
             configuration_sha256: (configuration.as_ref())
-                .and_then(|it| sha256(&self.seen_by(*pid, it), CONFIGURATION_OCTETS_MAX)),
+                .and_then(|it| sha256(&self.seen_by(pid, it), CONFIGURATION_OCTETS_MAX)),
             configuration: configuration.map(|it| it.display().to_string()),
-            threads: Some(self.threads().number as u64),
-            cpus: allowed.map(|list| list.trim().to_owned()),
-            quota_cpus: Group::of(&self.root, *pid).and_then(|it| it.quota_cpus(&self.root)),
+            threads: Some(self.threads(&mut BTreeMap::new()).number as u64),
+            cpus: self.cpus(),
+            quota_cpus: Group::of(&self.root, pid).and_then(|it| it.quota_cpus(&self.root)),
             ..ServerFacts::default()
         }
     }
 }
 
 impl Program {
+    /// CPUs that any of its processes may run on: workers may be bound to other ones than the
+    /// process that started them.
+    fn cpus(&self) -> Option<String> {
+        let of_process = |(pid, _): &(u32, Stat)| {
+            let status = self.root.text(&format!("proc/{pid}/status"))?;
+            let mut lines = status.lines();
+            let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            Some(list.trim().to_owned())
+        };
+        let lists: Vec<String> = self.processes.iter().filter_map(of_process).collect();
+        joined_cpus(&lists)
+    }
+
     /// How long the files are, together, that it had open for writing when it was found: a log
     /// grows. None if there are none, or if this user may not see them.
     fn written(&self) -> Option<f64> {
@@ -406,6 +428,33 @@ fn argument<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
         let (name, value) = word.split_once('=').unwrap_or_else(|| (word, next()));
         (names.contains(&name) && !value.is_empty()).then_some(value)
     })
+}
+
+/// The CPUs of lists such as `0-3,8`, as one such list; none without a list that can be read.
+fn joined_cpus(lists: &[String]) -> Option<String> {
+    let ranges = lists.iter().flat_map(|list| list.split(','));
+    let ranges = ranges.map(|range| range.split_once('-').unwrap_or((range, range)));
+    let ranges: Option<Vec<(u32, u32)>> = ranges
+        .map(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)))
+        .collect();
+    let mut ranges = ranges?;
+    ranges.sort_unstable();
+    let mut joined: Vec<(u32, u32)> = Vec::new();
+    for (first, last) in ranges {
+        match joined
+            .last_mut()
+            .filter(|known| first <= known.1.saturating_add(1))
+        {
+            Some(known) => known.1 = known.1.max(last),
+            None => joined.push((first, last)),
+        }
+    }
+    let shown = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    let joined: Vec<String> = joined.iter().map(shown).collect();
+    (!joined.is_empty()).then(|| joined.join(","))
 }
 
 /// What the sockets of each port have room for, that of the smallest.
@@ -488,7 +537,19 @@ impl Source for GroupSource {
 
 #[cfg(test)]
 mod tests {
-    use super::argument;
+    use super::{argument, joined_cpus};
+
+    #[test]
+    fn cpus_of_several_processes_are_one_list() {
+        let joined = |lists: &[&str]| {
+            let lists: Vec<String> = lists.iter().map(|&list| list.to_owned()).collect();
+            joined_cpus(&lists)
+        };
+        assert_eq!(joined(&["0-3,8"]).as_deref(), Some("0-3,8"));
+        assert_eq!(joined(&["0", "1", "5-7", "6"]).as_deref(), Some("0-1,5-7"));
+        assert_eq!(joined(&["x"]), None);
+        assert_eq!(joined(&[]), None);
+    }
 
     #[test]
     fn arguments_are_given_behind_a_name_or_with_it() {

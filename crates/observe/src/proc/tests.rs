@@ -257,3 +257,43 @@ fn this_host_tells_its_series() {
     }
     assert!(host.facts().version.is_some());
 }
+
+/// A server of three processes, one of which is replaced: its sum goes on.
+#[test]
+fn program_of_several_processes_is_named_by_its_executable_and_adds_up() {
+    const WORDS: &str = "/usr/sbin/nsd\0-d\0-c\0nsd.conf\0";
+    let stat = |name: &str, user: u32, started: u32| {
+        format!("7 ({name}) S 1 7 7 0 -1 0 1 2 0 4 {user} 0 0 0 20 0 1 0 {started} 1 2")
+    };
+    let folder = Folder::new("observe-workers");
+    let write = |path: &str, text: &str| {
+        let path = folder.path(path);
+        fs::create_dir_all(std::path::Path::new(&path).parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let process = |pid: u32, name: &str, user: u32, started: u32| {
+        write(&format!("proc/{pid}/comm"), &format!("{name}\n"));
+        write(&format!("proc/{pid}/cmdline"), WORDS);
+        write(&format!("proc/{pid}/stat"), &stat(name, user, started));
+        let status = format!("Cpus_allowed_list:\t{}\n", pid - 10);
+        write(&format!("proc/{pid}/status"), &status);
+    };
+    write("proc/uptime", "1.00 1.00\n");
+    process(10, "nsd: xfrd", 100, 50);
+    process(11, "nsd: main", 200, 51);
+    process(12, "nsd: server 1", 300, 52);
+    let target = Target::parse("nsd").unwrap();
+    let mut program = Program::new(Root::at(folder.folder()), target);
+    let facts = program.facts();
+    assert_eq!(facts.product.as_deref(), Some("nsd"));
+    assert_eq!(facts.cpus.as_deref(), Some("0-2"));
+    let cpu = |program: &mut Program| {
+        let answer = program.read(&allowance()).unwrap();
+        answer.reading.value("cpu.user").unwrap()
+    };
+    assert_eq!(cpu(&mut program), 6.0);
+    write("proc/uptime", "2.00 2.00\n");
+    fs::remove_dir_all(folder.path("proc/12")).unwrap();
+    process(13, "nsd: server 1", 50, 150);
+    assert_eq!(cpu(&mut program), 6.5);
+}
