@@ -152,15 +152,31 @@ fn said_of_itself(request: &RunRequest) -> ServerFacts {
     }
 }
 
-/// Puts what the target says of itself to the program that was asked, and to its statistics, where
-/// these do not say it.
+/// Adds what the target answered over DNS to its program and to its statistics. Through a proxy the
+/// answer is that of a server behind it: of a proxy it is `version.bind` alone, of any other product
+/// its version and identity too.
 fn complete(observations: &mut [Observation], said: &ServerFacts) {
     let is_program = |it: &Observation| it.facts.process_id.is_some();
     let is_server = |it: &Observation| it.series("queries").is_some();
     let program = observations.iter().position(is_program);
     let server = observations.iter().position(is_server);
+    if let Some((program, server)) = program.zip(server) {
+        let of_server = observations[server].facts.clone();
+        let of_program = &mut observations[program].facts;
+        if of_program.product == of_server.product && of_program.version.is_none() {
+            of_program.version = of_server.version;
+        }
+    }
     for place in [program, server].into_iter().flatten() {
-        observations[place].facts.complete_with(said.clone());
+        let facts = &mut observations[place].facts;
+        let product = facts.product.as_deref();
+        let answers_itself = product.is_some_and(|it| !observe::profiles::forwards_identity(it));
+        facts.complete_with(ServerFacts {
+            version: said.version_bind.clone().filter(|_| answers_itself),
+            version_bind: said.version_bind.clone(),
+            identity: said.identity.clone().filter(|_| answers_itself),
+            ..ServerFacts::default()
+        });
     }
 }
 
@@ -237,6 +253,40 @@ impl Observing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is known of the program of a product, with the version of its statistics if it has any.
+    fn completed(product: &str, version: Option<&str>) -> ServerFacts {
+        let mut program = Observation::default();
+        program.facts.product = Some(product.to_owned());
+        program.facts.process_id = Some(7);
+        program.facts.version = version.map(str::to_owned);
+        let said = ServerFacts {
+            version_bind: Some("9.18.33".to_owned()),
+            identity: Some("n1".to_owned()),
+            ..ServerFacts::default()
+        };
+        let mut observations = [program];
+        complete(&mut observations, &said);
+        let [program] = observations;
+        assert_eq!(program.facts.version_bind, said.version_bind);
+        program.facts
+    }
+
+    #[test]
+    fn answer_to_version_bind_is_no_version_of_a_product_that_forwards_it() {
+        // NSD has no profile.
+        for product in ["BIND", "nsd"] {
+            let facts = completed(product, None);
+            assert_eq!(facts.version.as_deref(), Some("9.18.33"), "{product}");
+            assert_eq!(facts.identity.as_deref(), Some("n1"), "{product}");
+        }
+        for product in ["dnsdist", "HAProxy", "CoreDNS", "docker-proxy"] {
+            let facts = completed(product, None);
+            assert_eq!((facts.version, facts.identity), (None, None), "{product}");
+        }
+        let facts = completed("dnsdist", Some("1.7.3"));
+        assert_eq!(facts.version.as_deref(), Some("1.7.3"));
+    }
 
     #[test]
     fn another_server_is_looked_for_by_its_address_alone() {

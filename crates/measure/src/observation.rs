@@ -84,9 +84,14 @@ pub struct ServerFacts {
     /// The product, `BIND`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Its version, from statistics, or as it answers `version.bind` (which may be anything).
+    /// Its version: of its statistics, or its answer to `version.bind` where it is no proxy that
+    /// may forward that query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The answer to `version.bind`: any text that is configured, and that of a server behind this
+    /// one where this one forwards the query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version_bind: Option<String>,
     /// Which server of several it is: NSID (RFC 5001), `id.server` (RFC 4892).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
@@ -125,6 +130,7 @@ impl ServerFacts {
         let ServerFacts {
             product,
             version,
+            version_bind,
             identity,
             started,
             process_id,
@@ -138,6 +144,7 @@ impl ServerFacts {
         } = other;
         complete(&mut self.product, product);
         complete(&mut self.version, version);
+        complete(&mut self.version_bind, version_bind);
         complete(&mut self.identity, identity);
         complete(&mut self.started, started);
         complete(&mut self.process_id, process_id);
@@ -159,6 +166,7 @@ impl ServerFacts {
             [
                 ("product", facts.product.clone()),
                 ("version", facts.version.clone()),
+                ("version.bind", facts.version_bind.clone()),
                 ("identity", facts.identity.clone()),
                 (
                     "configuration",

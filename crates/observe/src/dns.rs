@@ -23,12 +23,12 @@ const CHARACTERS_MAX: usize = 120;
 /// Asks a server at this address over UDP. What it does not answer is none.
 pub fn facts(server: SocketAddr) -> ServerFacts {
     // One that is silent is not asked twice.
-    let Some((version, of_version)) = ask(server, "version.bind") else {
+    let Some((version_bind, of_version)) = ask(server, "version.bind") else {
         return ServerFacts::default();
     };
     let (identity, of_identity) = ask(server, "id.server").unwrap_or_default();
     ServerFacts {
-        version,
+        version_bind,
         identity: of_version.or(of_identity).or(identity),
         ..ServerFacts::default()
     }
@@ -176,7 +176,7 @@ mod tests {
     fn version_and_nsid_are_asked_for() {
         let (address, thread) = server(2);
         let facts = facts(address);
-        assert_eq!(facts.version.as_deref(), Some("1.2"));
+        assert_eq!(facts.version_bind.as_deref(), Some("1.2"));
         assert_eq!(facts.identity.as_deref(), Some("n1"));
         thread.join().unwrap();
     }

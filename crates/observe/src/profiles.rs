@@ -100,6 +100,17 @@ pub fn by_name(name: &str) -> Option<&'static Profile> {
     ALL.into_iter().find(|profile| profile.name == name)
 }
 
+/// Names of proxies without a profile.
+const OTHER_PROXIES: [&str; 5] = ["docker-proxy", "envoy", "nginx", "socat", "traefik"];
+
+/// True if that product or program may forward `version.bind` and `id.server` to a server behind
+/// it, whose answer is then no fact of its own.
+pub fn forwards_identity(product: &str) -> bool {
+    let with_profile = [&COREDNS, &DNSDIST, &HAPROXY];
+    let mut proxies = with_profile.into_iter().map(|profile| profile.product);
+    proxies.any(|name| name == product) || OTHER_PROXIES.contains(&product)
+}
+
 /// What `throng schema observations` prints before the tables.
 const TABLES_HEAD: &str = "\
 # What is observed

@@ -48,6 +48,7 @@ fn of_facts(facts: &ServerFacts) -> Vec<String> {
     let ServerFacts {
         product,
         version,
+        version_bind,
         identity,
         started,
         process_id,
@@ -70,6 +71,11 @@ fn of_facts(facts: &ServerFacts) -> Vec<String> {
             (Some(product), Some(version)) => Some(format!("{product} {version}")),
             (product, version) => product.clone().or(version.clone()),
         },
+        // Where it is the version, it is there already.
+        version_bind
+            .as_ref()
+            .filter(|it| version.as_ref() != Some(*it))
+            .map(|it| format!("version.bind answers {it}")),
         identity.as_ref().map(|it| format!("it calls itself {it}")),
         started.as_ref().map(|it| format!("started {it}")),
         process_id.map(|it| format!("process {it}")),

@@ -39,8 +39,13 @@ impl Product {
         self.server.services
     }
 
+    /// The name of its program.
+    pub const fn program_name(&self) -> &'static str {
+        self.server.program.name()
+    }
+
     /// The product that it stands in front of, if it does.
-    pub(super) fn behind(&self) -> Option<&'static Product> {
+    pub fn behind(&self) -> Option<&'static Product> {
         self.factors.iter().find_map(|factor| match factor.values {
             Values::OfBehind(product) => Some(product),
             _ => None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lab::target::{Cell, DOH_PATH, Product, RunningServer, Service, TLS_NAME, prepared, products};
 use load::names_file;
 use measure::RunRecord;
-use measure::observation::Series;
+use measure::observation::{Observation, Series};
 use proto::Transport;
 use proto::doh::Method;
 use proto::query::QueryOptions;
@@ -185,10 +185,29 @@ fn telling(product: &'static Product) -> Cell {
     }
 }
 
+/// The program behind the port is the product's, and one of its processes worked. The time of a
+/// thread is counted in nanoseconds; that of a process in hundredths of a second, of which an idle
+/// second between two scrapes may have none.
+fn check_program(product: &Product, observation: &Observation, name: &str) {
+    let program = product.program_name();
+    assert_eq!(
+        observation.name(),
+        program,
+        "{name}: {:?}",
+        observation.facts
+    );
+    let busiest = observation.series("cpu.busiest_thread").unwrap();
+    assert!(busiest.highest > Some(0.0), "{name}: {observation:#?}");
+    let facts = &observation.facts;
+    if product.behind().is_some() && facts.version.is_some() {
+        assert_ne!(facts.version, facts.version_bind, "{name}: {facts:?}");
+    }
+}
+
 /// What the server tells of itself is what it was asked, in all series of its profile.
 fn check_observed(product: &Product, record: &RunRecord, name: &str) {
     let programs = record.programs();
-    assert!(programs[0].cpus_used > 0.0, "{name}: {programs:#?}");
+    check_program(product, programs[0].observation(), name);
     assert!(programs[0].cpus_allowed >= Some(1.0), "{name}");
     let Some(profile) = observe::profiles::by_name(product.name) else {
         return;

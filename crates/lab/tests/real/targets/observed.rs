@@ -136,7 +136,7 @@ fn bind_counts_in_json_and_in_xml_what_was_asked() {
     }
     check_auto(&target, "bind");
     let facts = observe::dns::facts(target.endpoints().do53());
-    assert!(facts.version.unwrap().starts_with("9."));
+    assert!(facts.version_bind.unwrap().starts_with("9."));
 }
 
 #[test]
