@@ -5,27 +5,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::search::{LongTrials, Search};
-use super::{CapacityPlan, EndedBy, Found, Purpose, Trial, TrialOutcome};
+use super::search::Search;
+use super::{CapacityPlan, EndedBy, Found, Trial, TrialOutcome};
 use crate::limit::Limit;
-use crate::notation::{count, counted, latency, seconds};
+use crate::notation::{count, counted, latency};
 use crate::statistics::Bootstrap;
-use crate::symptoms::LATENESS_MAX_NS;
-
-/// What trials of several times the length have shown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Confirmation {
-    /// The value that shorter trials had found.
-    pub found: f64,
-    /// The value that passed; none if none did.
-    pub passed: Option<f64>,
-    /// The lowest value that failed; none if none did.
-    pub failed: Option<f64>,
-    /// The value that the target admitted all the time once a burst was over: its rate limit, such
-    /// as the rate at which a token bucket is refilled. None if nothing shows one.
-    pub rate_limit: Option<f64>,
-}
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,10 +26,6 @@ pub struct Answer {
     /// Coverage of `low` to `high`: they are ends of bootstrap intervals of the median of what
     /// passed and of what failed. None if there was one round or none.
     pub confidence: Option<f64>,
-    /// What longer trials have shown; none if none decided anything, or in a document of a version
-    /// that made none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confirmation: Option<Confirmation>,
     /// What kept the value from being higher.
     pub limit: Limit,
     /// Why it cannot be told what the target sustains beyond `value`: what disturbed the trials,
@@ -65,7 +45,6 @@ impl Answer {
             EndedBy::Found => of_rounds(found.search),
             _ => so_far(found),
         };
-        answer.correct_by_long_trials(found.search);
         let sought = plan.search.sought;
         let value = answer.value;
         // The trial just above what was sustained says why it is not more.
@@ -91,96 +70,7 @@ impl Answer {
             }
             (_, Some(trial)) => answer.unconfirmed(&sought.text(trial.value), trial, found),
         }
-        answer.tell_rate_limit(plan, found);
-        answer.tell_length(plan);
         answer
-    }
-
-    /// What a longer trial does not sustain is not sustained.
-    fn correct_by_long_trials(&mut self, search: &Search) {
-        let decided = |it: &&LongTrials| it.passed.is_some() || it.failed.is_some();
-        let Some(long) = search.long_trials().filter(decided) else {
-            return;
-        };
-        self.confirmation = Some(Confirmation {
-            found: long.found,
-            passed: long.passed,
-            failed: long.failed,
-            rate_limit: long.admitted,
-        });
-        if let Some(failed) = long.failed {
-            // Less than what is admitted all the time needs no burst.
-            let below = long
-                .admitted
-                .and_then(|it| search.history().proven_below(it));
-            self.value = long.passed.or(below);
-            self.low = self.value;
-            let high = long.admitted.unwrap_or(failed);
-            self.high = Some(self.value.map_or(high, |value| high.max(value)));
-            self.confidence = None;
-        }
-    }
-
-    /// A rate at which the target admits queries is no capacity of it.
-    fn tell_rate_limit(&mut self, plan: &CapacityPlan, found: &Found<'_>) {
-        let sought = plan.search.sought;
-        let long = self.confirmation.as_ref();
-        let trials = found.trials.iter().rev();
-        let mut limited = trials.filter(|it| it.outcome == TrialOutcome::Failed);
-        let limited = limited.find(|it| it.admitted_qps.is_some());
-        let burst = long.zip(long.and_then(|it| it.rate_limit));
-        let is_blamed = self.limit == Limit::Server || burst.is_some();
-        let Some(trial) = limited.filter(|_| is_blamed) else {
-            return;
-        };
-        if !self.evidence.contains(&trial.evidence) {
-            let at = sought.text(trial.value);
-            self.evidence.push(format!("at {at}: {}", trial.evidence));
-        }
-        if let Some((long, rate_limit)) = burst {
-            self.limit = Limit::Server;
-            self.evidence.push(format!(
-                "bursts are admitted, {} for {}; {} is sustained: a limit on the rate (token \
-                 bucket) rather than capacity",
-                sought.text(long.found),
-                seconds(plan.search.trial_ns),
-                sought.text(rate_limit)
-            ));
-        }
-        for advice in trial.advice.iter().take(1).chain([&OBSERVE.to_owned()]) {
-            if !self.advice.contains(advice) {
-                self.advice.push(advice.clone());
-            }
-        }
-    }
-
-    /// Says for how long the value was not tried.
-    fn tell_length(&mut self, plan: &CapacityPlan) {
-        let facts = &plan.search;
-        let length = seconds(facts.length_ns(Purpose::Confirmation));
-        let shorter = seconds(facts.trial_ns);
-        match &self.confirmation {
-            None if self.value.is_some() && facts.confirmation_ns.is_some() => {
-                self.evidence.push(format!(
-                    "not confirmed by a trial of {length}: the target may admit for {shorter} what \
-                     it does not sustain"
-                ));
-                let advice = "give it more time: --max-duration";
-                if !self.advice.iter().any(|it| it == advice) {
-                    self.advice.push(advice.into());
-                }
-            }
-            Some(Confirmation {
-                found,
-                failed: Some(failed),
-                ..
-            }) => self.evidence.push(format!(
-                "trials of {shorter} passed at {}, one of {length} failed at {}",
-                facts.sought.text(*found),
-                facts.sought.text(*failed)
-            )),
-            _ => {}
-        }
     }
 
     /// Time was over, or the user's patience, before repetition confirmed what failed.
@@ -234,9 +124,7 @@ impl Answer {
         if self.limit == Limit::Generator {
             self.is_lower_bound = self.value.is_some();
             self.high = None;
-            let late = trial.send_lateness_p99_ns;
-            // What a timer's granularity makes is no reason.
-            if let Some(late) = late.filter(|late| *late > LATENESS_MAX_NS) {
+            if let Some(late) = trial.send_lateness_p99_ns {
                 let late = latency(late as f64);
                 let words = format!("queries were sent up to {late} late (p99)");
                 if !self.evidence.iter().any(|line| line.contains(&words)) {
@@ -304,8 +192,6 @@ impl Answer {
     }
 }
 
-const OBSERVE: &str = "observe the server, or look for rate limits in its configuration";
-
 const QUIET: &str =
     "stop other load on this host, or run the generator on another one, and search again";
 
@@ -329,7 +215,6 @@ fn blank() -> Answer {
         low: None,
         high: None,
         confidence: None,
-        confirmation: None,
         limit: Limit::Unknown,
         cannot_tell: Vec::new(),
         evidence: Vec::new(),

@@ -39,9 +39,7 @@ fn ran(ran: Ran) -> RunRecord {
 
 fn trial(record: &RunRecord, cpu: Option<CpuUse>) -> Trial {
     let about = (Purpose::Search, 10_000.0);
-    let mut record = record.clone();
-    record.host_use = cpu;
-    Trial::new(about, &record, &capacity_plan().objective, None)
+    Trial::new(about, record, &capacity_plan().objective, (None, cpu))
 }
 
 /// A host whose target waited for its CPU for so many percent of a second.
