@@ -152,9 +152,9 @@ fn said_of_itself(request: &RunRequest) -> ServerFacts {
     }
 }
 
-/// Adds what the target answered over DNS to its program and to its statistics. Through a proxy the
-/// answer is that of a server behind it: of a proxy it is `version.bind` alone, of any other product
-/// its version and identity too.
+/// Adds what the target answered over DNS to its program and to its statistics. Through a proxy
+/// the answer is that of a server behind it: of a proxy it is `version.bind` alone, of any other
+/// product its version and identity too.
 fn complete(observations: &mut [Observation], said: &ServerFacts) {
     let is_program = |it: &Observation| it.facts.process_id.is_some();
     let is_server = |it: &Observation| it.series("queries").is_some();

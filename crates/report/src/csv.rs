@@ -156,15 +156,22 @@ mod tests {
         let csv = render(&record);
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
         assert!(rows[0].starts_with("interval,start_s,end_s,offered_queries,offered_qps,"));
+        // Shares of truncated responses and of each RCODE.
+        let rcodes = format!(
+            "0.600000,0.000000,0.100000,0.300000,{}",
+            "0.000000,".repeat(16)
+        );
         let first = "0,0.000000000,1.000000000,1000,1000.000,1000,1000.000,1000,1000.000,900,\
-            900.000,1.000000,0,0,0,0,0,0,0.000000,600,0,300,100,0,0,0,0,0,0,40000,56000,0,0,0,0,0,\
-            5.050,,0,0,0,120,121,0,0,0,0,0,0,0,,0.250000000,250.000,,1000.000,5050.000,\
-            1350.000,";
-        assert!(rows[1].starts_with(first), "{}", rows[1]);
+            900.000,1.000000,0,0,0,0,0,0,0.000000,600,0,300,100,0,0,0,";
+        let first = format!(
+            "{first}0.000000,{rcodes}0,0,0,40000,56000,0,0,0,0,0,5.050,,0,0,0,120,121,0,0,0,0,0,0,\
+             0,,0.250000000,250.000,,1000.000,5050.000,1350.000,"
+        );
+        assert!(rows[1].starts_with(&first), "{}", rows[1]);
         let total = "total,0.000000000,3.000000000,3020,1510.000,3012,1506.000,3000,1000.000,2700,\
-            900.000,0.993377,5,7,0,0,8,20,0.006623,1800,0,900,300,0,0,2,3,1,4,120480,168000,0,0,0,\
-            0,0,";
-        assert!(rows[4].starts_with(total), "{}", rows[4]);
+            900.000,0.993377,5,7,0,0,8,20,0.006623,1800,0,900,300,0,0,2,";
+        let total = format!("{total}0.000667,{rcodes}3,1,4,120480,168000,0,0,0,0,0,");
+        assert!(rows[4].starts_with(&total), "{}", rows[4]);
         // No timestamps: three parts with eight figures each, and those missing.
         let path = ",".repeat(3 * 8 + 1);
         // Nor was it observed, and nothing was done to its target.
