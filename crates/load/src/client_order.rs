@@ -2,24 +2,21 @@
 //!
 //! In each round every client sends once. If all rounds had one order, a target or a path that
 //! treats every n-th query in its own way (RRL's slip, back-ends that take turns) would always
-//! treat the same clients so. Therefore each round starts at a random client, and goes on by a
-//! random step: over many rounds each client is as often at each position as any other.
+//! treat the same clients so. Therefore each round starts at another client: up to half a round
+//! further on than the one before, at random. Over many rounds each client is as often at each
+//! position as any other, and between two queries of a client there is at least half a round.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::random;
 
-/// Steps are at most that long, so that memory of clients is still read nearly in order.
-const STEP_MAX: u64 = 8;
-/// Steps that are drawn at most for a round: most numbers have no common divisor with most others.
-const DRAWS_MAX: u32 = 16;
-
 /// The order in which the clients of one worker send.
 #[derive(Debug)]
 pub struct ClientOrder {
     clients: u32,
+    /// The client that is first in this round.
+    first: u32,
     current: u32,
-    step: u32,
     /// Clients of this round that have not had their turn, the current one included.
     left: u32,
     generator: Xoshiro256PlusPlus,
@@ -29,17 +26,15 @@ impl ClientOrder {
     /// Keeps these random numbers apart from others that are drawn with the same seed.
     const STREAM: u64 = 0x636c_6965_6e74_7321; // "clients!"
 
-    /// The order of `clients` clients of a worker.
+    /// The order of `clients` clients of a worker; the first round starts at client 0.
     pub fn new(clients: u32, worker: u32, seed: u64) -> Self {
-        let mut order = ClientOrder {
+        ClientOrder {
             clients,
+            first: 0,
             current: 0,
-            step: 1,
             left: clients,
             generator: random::generator(seed, Self::STREAM, worker),
-        };
-        order.start_round();
-        order
+        }
     }
 
     /// The client whose turn it is; 0 if there are none.
@@ -55,11 +50,7 @@ impl ClientOrder {
             return self.start_round();
         }
         self.left -= 1;
-        let next = self.current + self.step;
-        self.current = match next < self.clients {
-            true => next,
-            false => next - self.clients,
-        };
+        self.current = self.wrapped(self.current + 1);
     }
 
     #[cold]
@@ -67,22 +58,18 @@ impl ClientOrder {
         if self.clients < 2 {
             return;
         }
-        let clients = u64::from(self.clients);
         self.left = self.clients;
-        self.current = random::below(&mut self.generator, clients) as u32;
-        let longest = STEP_MAX.min(clients - 1);
-        let mut draw = || 1 + random::below(&mut self.generator, longest) as u32;
-        let mut steps = (0..DRAWS_MAX).map(|_| draw());
-        // Only such a step comes to every client.
-        let step = steps.find(|step| is_coprime(self.clients, *step));
-        self.step = step.unwrap_or(1);
+        let most = u64::from(self.clients / 2);
+        let shift = random::below(&mut self.generator, most + 1) as u32;
+        self.first = self.wrapped(self.first + shift);
+        self.current = self.first;
     }
-}
 
-fn is_coprime(a: u32, b: u32) -> bool {
-    match b {
-        0 => a == 1,
-        _ => is_coprime(b, a % b),
+    fn wrapped(&self, client: u32) -> u32 {
+        match client < self.clients {
+            true => client,
+            false => client - self.clients,
+        }
     }
 }
 
@@ -117,6 +104,20 @@ mod tests {
         assert_eq!(first, rounds(12, 8, 1));
         assert_ne!(first, rounds(12, 8, 2));
         assert!(first.windows(2).any(|it| it[0] != it[1]));
+    }
+
+    #[test]
+    fn half_a_round_lies_between_two_queries_of_a_client() {
+        let all: Vec<u32> = rounds(10, 500, 5).concat();
+        for client in 0..10 {
+            let turns = all.iter().enumerate().filter(|(_, it)| **it == client);
+            let turns: Vec<usize> = turns.map(|(turn, _)| turn).collect();
+            assert!(
+                turns
+                    .windows(2)
+                    .all(|it| (5..20).contains(&(it[1] - it[0])))
+            );
+        }
     }
 
     /// A target that answers every n-th query answers each client about as often.

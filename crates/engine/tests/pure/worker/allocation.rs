@@ -209,14 +209,30 @@ fn loads() -> [(u32, Population); 6] {
     ]
 }
 
+/// The table of a client's open queries doubles when it has more open than ever before, which
+/// random arrivals may bring about at any time; nothing else allocates.
+fn most_allocations(population: &Population, clients: u32) -> u64 {
+    match population {
+        Population::Alike(Arrival::Open {
+            process: Process::Poisson,
+            ..
+        }) => clients.into(),
+        _ => 0,
+    }
+}
+
 #[test]
 fn queries_over_udp_and_tcp_allocate_nothing() {
     for transport in [Transport::Udp, Transport::Tcp] {
         for (clients, population) in loads() {
             let what = format!("{transport} {population:?}");
-            let (allocations, queries) = count(transport, clients, population);
+            let (allocations, queries) = count(transport, clients, population.clone());
             assert!(queries >= 400, "{what}: {queries} queries");
-            assert_eq!(allocations, 0, "{what}: for {queries} queries");
+            let most = most_allocations(&population, clients);
+            assert!(
+                allocations <= most,
+                "{what}: {allocations} for {queries} queries"
+            );
         }
     }
 }
@@ -226,9 +242,14 @@ fn timestamps_allocate_nothing_for_a_query() {
     for (clients, population) in loads() {
         let what = format!("{population:?}");
         let stamping = Some(StampSource::Kernel);
-        let (allocations, queries) = count_stamped(Transport::Udp, clients, population, stamping);
+        let (allocations, queries) =
+            count_stamped(Transport::Udp, clients, population.clone(), stamping);
         assert!(queries >= 400, "{what}: {queries} queries");
-        assert_eq!(allocations, 0, "{what}: for {queries} queries");
+        let most = most_allocations(&population, clients);
+        assert!(
+            allocations <= most,
+            "{what}: {allocations} for {queries} queries"
+        );
     }
 }
 
