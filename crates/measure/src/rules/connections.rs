@@ -68,11 +68,6 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
         );
         return Some(diagnosis.cure(cure).into());
     }
-    // Clients that took turns were not served at once.
-    let intervals = figures.record.intervals_in_window();
-    let open_max = intervals.map(|it| it.connections_served.unwrap_or(it.connections_open));
-    let at_once = open_max.max().filter(|open| *open > 0);
-    let served = at_once.unwrap_or(u64::MAX).min(it.all - it.without);
     let kind = if transport.is_quic() { "QUIC" } else { "TCP" };
     let how = match (
         it.how,
@@ -84,12 +79,12 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
     };
     let seen = format!(
         "the target serves no more than {} {kind} clients at once: {} of {} {how}",
-        count(served),
+        count(it.at_once),
         count(it.without),
         count(it.all)
     );
     for (cap, name) in defaults(transport) {
-        if served == cap {
+        if it.at_once == cap {
             matters.push_str(&format!("; {cap} is what {name} says otherwise"));
         }
     }

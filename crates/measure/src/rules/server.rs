@@ -7,7 +7,7 @@ use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent};
 use crate::observation::{ProgramUse, QueryUse};
 use crate::symptoms::server::{
-    CpuUse, MemoryNeed, NUMBER_MAX, Programs, ServerCounts, ServerUpstream, queries_sent_again,
+    CpuUse, MemoryNeed, NUMBER_MAX, ServerCounts, ServerUpstream, queries_sent_again,
 };
 use crate::symptoms::{Figures, Symptoms};
 
@@ -16,10 +16,10 @@ const MIB: f64 = 1_048_576.0;
 /// A finding for each of these programs.
 fn each<'a>(
     symptoms: &Symptoms<'a>,
-    programs: Option<&Programs>,
+    programs: Option<&impl AsRef<[usize]>>,
     says: fn(&ProgramUse<'a>, &str) -> Diagnosis,
 ) -> Vec<Finding> {
-    let programs = programs.into_iter().flatten();
+    let programs = programs.into_iter().flat_map(|it| it.as_ref());
     let finding = |position: &usize| {
         let behind = match position {
             0 => "",
@@ -31,35 +31,19 @@ fn each<'a>(
 }
 
 pub(super) fn cpu_used_up(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    each(
-        symptoms,
-        symptoms.server_cpu_used_up.as_ref().map(|it| &it.0),
-        cpu,
-    )
+    each(symptoms, symptoms.server_cpu_used_up.as_ref(), cpu)
 }
 
 pub(super) fn cpu_limits(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    each(
-        symptoms,
-        symptoms.server_cpu_limits.as_ref().map(|it| &it.0),
-        cpu,
-    )
+    each(symptoms, symptoms.server_cpu_limits.as_ref(), cpu)
 }
 
 pub(super) fn cpu_taken(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    each(
-        symptoms,
-        symptoms.server_cpu_taken.as_ref().map(|it| &it.0),
-        cpu,
-    )
+    each(symptoms, symptoms.server_cpu_taken.as_ref(), cpu)
 }
 
 pub(super) fn cpu_left(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    each(
-        symptoms,
-        symptoms.server_cpu_left.as_ref().map(|it| &it.0),
-        cpu,
-    )
+    each(symptoms, symptoms.server_cpu_left.as_ref(), cpu)
 }
 
 fn cpu(program: &ProgramUse<'_>, behind: &str) -> Diagnosis {
@@ -164,7 +148,7 @@ fn more_threads(program: &ProgramUse<'_>) -> Vec<Cure> {
 }
 
 pub(super) fn memory_short(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    let programs = symptoms.server_memory_short.as_ref().map(|it| &it.0);
+    let programs = symptoms.server_memory_short.as_ref();
     each(symptoms, programs, |program, _| memory(program))
 }
 
@@ -213,7 +197,7 @@ fn memory(program: &ProgramUse<'_>) -> Diagnosis {
 }
 
 pub(super) fn stopped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    let programs = symptoms.server_stopped.as_ref().map(|it| &it.0);
+    let programs = symptoms.server_stopped.as_ref();
     each(symptoms, programs, |program, behind| {
         let (with, all) = program.stopped;
         let seen = format!(
@@ -234,7 +218,7 @@ pub(super) fn stopped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
 }
 
 pub(super) fn datagrams_dropped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    let programs = symptoms.server_datagrams_dropped.as_ref().map(|it| &it.0);
+    let programs = symptoms.server_datagrams_dropped.as_ref();
     each(symptoms, programs, |program, _| {
         let mut seen = format!(
             "the UDP sockets of {} had no room for {}",
@@ -255,7 +239,7 @@ pub(super) fn datagrams_dropped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
 }
 
 pub(super) fn listen_overflow(symptoms: &Symptoms<'_>) -> Vec<Finding> {
-    let programs = symptoms.server_listen_overflow.as_ref().map(|it| &it.0);
+    let programs = symptoms.server_listen_overflow.as_ref();
     each(symptoms, programs, |program, _| {
         let mut seen = format!(
             "the listen queue of {}, or of another program of its network namespace, was full for \

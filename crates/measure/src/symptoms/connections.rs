@@ -35,8 +35,7 @@ pub(crate) struct ListenQueueFull {
 
 pub(super) fn listen_queue_full(figures: &Figures<'_>) -> Option<ListenQueueFull> {
     let record = figures.record;
-    let transport = record.scenario.transport;
-    if !transport.has_connections() || transport.is_quic() {
+    if !figures.connects_over_tcp() {
         return None;
     }
     let overflows = match figures.target_is_local() {
@@ -57,9 +56,12 @@ pub(super) fn listen_queue_full(figures: &Figures<'_>) -> Option<ListenQueueFull
 }
 
 /// Clients that wanted a response, and those of them that the target did not serve.
+#[derive(Clone, Copy)]
 pub(crate) struct UnservedClients {
     pub(crate) all: u64,
     pub(crate) without: u64,
+    /// Clients that were served at the same time, at most.
+    pub(crate) at_once: u64,
     pub(crate) how: Unserved,
 }
 
@@ -78,6 +80,13 @@ pub(crate) struct UnservedByTarget;
 /// of connections at a time and let the others wait; or their queries had no response, or they
 /// never had a connection.
 pub(super) fn unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {
+    let found = figures
+        .unserved_clients
+        .get_or_init(|| find_unserved_clients(figures));
+    *found
+}
+
+fn find_unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {
     let experience = figures.record.experience()?;
     let (asked, served) = (experience.asked(), experience.answered());
     let without_response = asked.saturating_sub(served);
@@ -85,35 +94,39 @@ pub(super) fn unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients>
     if served == 0 {
         return None;
     }
+    let of = |all: u64, without: u64, how| UnservedClients {
+        all,
+        without,
+        at_once: served_at_most(figures).min(all - without),
+        how,
+    };
     // Who is served after the load has ended, or takes turns, was not served at once.
     if let Some(at_once) = served_at_once(figures)
         && asked.saturating_sub(at_once) > without_response.max(unconnected)
         && waited(figures) + without_response >= asked - at_once
     {
-        return Some(UnservedClients {
-            all: asked,
-            without: asked - at_once,
-            how: Unserved::Meanwhile,
-        });
+        return Some(of(asked, asked - at_once, Unserved::Meanwhile));
     }
     if without_response.max(unconnected) == 0 {
         return None;
     }
     // Those without a connection may be among those without a response.
     if unconnected >= without_response {
-        return Some(UnservedClients {
-            all: served + unconnected,
-            without: unconnected,
-            how: Unserved::Never,
-        });
+        return Some(of(served + unconnected, unconnected, Unserved::Never));
     }
     let expected = expected_by_chance(figures, &experience, without_response);
     let is_chance = expected > CHANCE_MAX * without_response as f64;
-    (!is_chance).then_some(UnservedClients {
-        all: asked,
-        without: without_response,
-        how: Unserved::Never,
-    })
+    (!is_chance).then(|| of(asked, without_response, Unserved::Never))
+}
+
+/// The most clients that were served at the same time: clients that took turns were not.
+fn served_at_most(figures: &Figures<'_>) -> u64 {
+    let intervals = figures.record.intervals_in_window();
+    let served = intervals.map(|it| it.connections_served.unwrap_or(it.connections_open));
+    served
+        .max()
+        .filter(|served| *served > 0)
+        .unwrap_or(u64::MAX)
 }
 
 /// Connections that were served at the same time while the load lasted, where the target served as
@@ -356,8 +369,8 @@ impl DelayedAcknowledgements {
 }
 
 pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedAcknowledgements> {
-    let (record, transport) = (figures.record, figures.record.scenario.transport);
-    if !transport.has_connections() || transport.is_quic() {
+    let record = figures.record;
+    if !figures.connects_over_tcp() {
         return None;
     }
     let connections = record.scenario.usable(&record.connections());

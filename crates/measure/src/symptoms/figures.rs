@@ -1,5 +1,10 @@
 //! The figures that symptoms are computed from, taken from the record once.
 
+use std::cell::OnceCell;
+
+use super::connections::UnservedClients;
+use super::load::Load;
+use super::losses::RateLimited;
 use crate::counts::Counts;
 use crate::histogram::Histogram;
 use crate::interval::per;
@@ -34,6 +39,10 @@ pub(crate) struct Figures<'a> {
     pub(crate) programs: Vec<ProgramUse<'a>>,
     /// Observed servers that count queries, the target first.
     pub(crate) servers: Vec<QueryUse<'a>>,
+    /// What several symptoms are computed from, once it was asked for.
+    pub(super) load: OnceCell<Load>,
+    pub(super) rate_limited: OnceCell<Option<RateLimited>>,
+    pub(super) unserved_clients: OnceCell<Option<UnservedClients>>,
 }
 
 impl<'a> Figures<'a> {
@@ -63,6 +72,9 @@ impl<'a> Figures<'a> {
             outages: outages_of(record),
             programs: record.programs(),
             servers: record.servers(),
+            load: OnceCell::new(),
+            rate_limited: OnceCell::new(),
+            unserved_clients: OnceCell::new(),
         }
     }
 
@@ -148,6 +160,12 @@ impl<'a> Figures<'a> {
     pub(crate) fn has_datagrams(&self) -> bool {
         let transport = self.record.scenario.transport;
         !transport.has_connections() || transport.is_quic()
+    }
+
+    /// Its connections are of TCP: events of TCP may be of this run.
+    pub(crate) fn connects_over_tcp(&self) -> bool {
+        let transport = self.record.scenario.transport;
+        transport.has_connections() && !transport.is_quic()
     }
 
     /// A counter of the host's, over both versions of IP.

@@ -21,6 +21,7 @@ const QUEUED_NS_MIN: u64 = 100_000;
 pub(super) const RATE_HELD: f64 = 0.99;
 
 /// How the target showed that it did not keep up.
+#[derive(Clone, Copy)]
 pub(crate) enum FellBehind {
     /// Queries queued while all slots were in use.
     Slots(SlotsInUse),
@@ -33,6 +34,7 @@ pub(crate) enum FellBehind {
 }
 
 /// Why no more queries were under way.
+#[derive(Clone, Copy)]
 pub(crate) enum FewSlots {
     /// All slots were in use while nothing queued.
     Slots(SlotsInUse),
@@ -43,6 +45,7 @@ pub(crate) enum FewSlots {
 }
 
 /// The rate that was reached.
+#[derive(Clone, Copy)]
 pub(crate) enum RateHeld {
     /// The cap of a closed loop.
     Cap(f64),
@@ -53,6 +56,7 @@ pub(crate) enum RateHeld {
 }
 
 /// Slots of a closed loop that were all in use.
+#[derive(Clone, Copy)]
 pub(crate) struct SlotsInUse {
     pub(crate) slots: u64,
     /// What all connections, and one, may carry at once, where that is less.
@@ -72,7 +76,9 @@ impl SlotsInUse {
 
 pub(crate) struct TooFewToTell;
 
-enum Load {
+/// What the load shows, of which each symptom here is a case.
+#[derive(Clone, Copy)]
+pub(super) enum Load {
     FellBehind(FellBehind),
     FewSlots(FewSlots),
     RateHeld(RateHeld),
@@ -81,21 +87,21 @@ enum Load {
 }
 
 pub(super) fn fell_behind(figures: &Figures<'_>) -> Option<FellBehind> {
-    match load(figures) {
+    match *load(figures) {
         Load::FellBehind(it) => Some(it),
         _ => None,
     }
 }
 
 pub(super) fn few_slots(figures: &Figures<'_>) -> Option<FewSlots> {
-    match load(figures) {
+    match *load(figures) {
         Load::FewSlots(it) => Some(it),
         _ => None,
     }
 }
 
 pub(super) fn rate_held(figures: &Figures<'_>) -> Option<RateHeld> {
-    match load(figures) {
+    match *load(figures) {
         Load::RateHeld(it) => Some(it),
         _ => None,
     }
@@ -105,7 +111,11 @@ pub(super) fn too_few_to_tell(figures: &Figures<'_>) -> Option<TooFewToTell> {
     matches!(load(figures), Load::TooFew).then_some(TooFewToTell)
 }
 
-fn load(figures: &Figures<'_>) -> Load {
+fn load<'f>(figures: &'f Figures<'_>) -> &'f Load {
+    figures.load.get_or_init(|| find_load(figures))
+}
+
+fn find_load(figures: &Figures<'_>) -> Load {
     if figures.record.asks_nothing() {
         return match set_up::is_connect_rate_held(figures) {
             true => Load::RateHeld(RateHeld::Connections),

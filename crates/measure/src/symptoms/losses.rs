@@ -81,6 +81,7 @@ pub(super) fn queries_lost(figures: &Figures<'_>) -> Option<QueriesLost> {
 }
 
 /// What shows that the target could not keep up.
+#[derive(Clone, Copy)]
 pub(crate) enum SignOfLoad {
     /// This many queries waited at the target on average.
     Waiting {
@@ -140,6 +141,7 @@ fn more_at_peaks(figures: &Figures<'_>) -> Option<SignOfLoad> {
 }
 
 /// A fixed rate of responses, whatever was sent: none waited, and the rest was lost.
+#[derive(Clone, Copy)]
 pub(crate) struct RateLimited {
     /// Responses that were truncated: RRL sends them in place of some of those that it drops.
     pub(crate) truncated: u64,
@@ -148,6 +150,13 @@ pub(crate) struct RateLimited {
 }
 
 pub(super) fn rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
+    let found = figures
+        .rate_limited
+        .get_or_init(|| find_rate_limited(figures));
+    *found
+}
+
+fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     let share = per(number_lost(figures) as f64, figures.counts.offered as f64);
     let is_udp = figures.record.scenario.transport == Transport::Udp;
     let is_lossy = share >= LIMITED_MIN && queries_lost(figures).is_some();

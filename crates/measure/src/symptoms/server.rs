@@ -65,19 +65,23 @@ impl CpuUse {
     }
 }
 
-/// Positions among the observed programs.
-pub(crate) type Programs = Vec<usize>;
-
+/// Declares symptoms that observed programs show: the positions of those for which it holds.
 macro_rules! of_programs {
     ($($(#[doc = $doc:literal])+ $find:ident: $Type:ident = $is:expr;)+) => {$(
         $(#[doc = $doc])+
-        pub(crate) struct $Type(pub(crate) Programs);
+        pub(crate) struct $Type(Vec<usize>);
+
+        impl AsRef<[usize]> for $Type {
+            fn as_ref(&self) -> &[usize] {
+                &self.0
+            }
+        }
 
         pub(super) fn $find(figures: &Figures<'_>) -> Option<$Type> {
-            let is: fn(usize, &ProgramUse<'_>) -> bool = $is;
+            let is: fn(&Figures<'_>, usize, &ProgramUse<'_>) -> bool = $is;
             let programs = figures.programs.iter().enumerate();
-            let programs = programs.filter(|(position, it)| is(*position, it));
-            let programs: Programs = programs.map(|(position, _)| position).collect();
+            let programs = programs.filter(|(position, it)| is(figures, *position, it));
+            let programs: Vec<usize> = programs.map(|(position, _)| position).collect();
             (!programs.is_empty()).then_some($Type(programs))
         }
     )+};
@@ -85,48 +89,27 @@ macro_rules! of_programs {
 
 of_programs! {
     /// The target, if nothing of its CPU was left all the time.
-    cpu_used_up: ServerCpuUsedUp = |position, it| position == 0 && is_used_up(it);
+    cpu_used_up: ServerCpuUsedUp = |_, position, it| position == 0 && is_used_up(it);
     /// Servers whose CPU kept them from answering more.
     cpu_limits: ServerCpuLimits =
-        |position, it| CpuUse::of(it).limits() && !(position == 0 && is_used_up(it));
+        |_, position, it| CpuUse::of(it).limits() && !(position == 0 && is_used_up(it));
     /// Servers that waited for CPUs which others used.
-    cpu_taken: ServerCpuTaken = |_, it| CpuUse::of(it) == CpuUse::TakenByOthers;
+    cpu_taken: ServerCpuTaken = |_, _, it| CpuUse::of(it) == CpuUse::TakenByOthers;
     /// Servers whose CPU did not keep them from answering more.
-    cpu_left: ServerCpuLeft = |_, it| matches!(CpuUse::of(it), CpuUse::Free | CpuUse::Some);
+    cpu_left: ServerCpuLeft = |_, _, it| matches!(CpuUse::of(it), CpuUse::Free | CpuUse::Some);
     /// Servers that were short of memory.
-    memory_short: ServerMemoryShort = |_, it| {
+    memory_short: ServerMemoryShort = |_, _, it| {
         let memory = MemoryNeed::of(it);
         memory.is_urgent() || memory.full.is_some()
     };
     /// Servers that a signal had stopped.
-    stopped: ServerStopped = |_, it| it.stopped.0 > 0;
-}
-
-/// Servers whose UDP sockets dropped datagrams, in a run that sends any.
-pub(crate) struct ServerDatagramsDropped(pub(crate) Programs);
-
-pub(super) fn datagrams_dropped(figures: &Figures<'_>) -> Option<ServerDatagramsDropped> {
-    let dropped = positions(figures, |it| it.udp_drops > 0);
-    let dropped = dropped.filter(|_| figures.has_datagrams());
-    dropped.map(ServerDatagramsDropped)
-}
-
-/// Servers whose listen queue overflowed, in a run that connects over TCP.
-pub(crate) struct ServerListenOverflow(pub(crate) Programs);
-
-pub(super) fn listen_overflow(figures: &Figures<'_>) -> Option<ServerListenOverflow> {
-    let transport = figures.record.scenario.transport;
-    let has_tcp = transport.has_connections() && !transport.is_quic();
-    let overflowed = positions(figures, |it| it.listen_overflows > 0);
-    overflowed.filter(|_| has_tcp).map(ServerListenOverflow)
-}
-
-/// Positions of the programs of which that holds.
-fn positions(figures: &Figures<'_>, is: fn(&ProgramUse<'_>) -> bool) -> Option<Programs> {
-    let programs = figures.programs.iter().enumerate();
-    let programs = programs.filter(|(_, it)| is(it));
-    let programs: Programs = programs.map(|(position, _)| position).collect();
-    (!programs.is_empty()).then_some(programs)
+    stopped: ServerStopped = |_, _, it| it.stopped.0 > 0;
+    /// Servers whose UDP sockets dropped datagrams, in a run that sends any.
+    datagrams_dropped: ServerDatagramsDropped =
+        |figures, _, it| it.udp_drops > 0 && figures.has_datagrams();
+    /// Servers whose listen queue overflowed, in a run that connects over TCP.
+    listen_overflow: ServerListenOverflow =
+        |figures, _, it| it.listen_overflows > 0 && figures.connects_over_tcp();
 }
 
 fn is_used_up(program: &ProgramUse<'_>) -> bool {
@@ -222,8 +205,7 @@ pub(crate) struct ServerTcpClients {
 }
 
 pub(super) fn tcp_clients(figures: &Figures<'_>) -> Option<ServerTcpClients> {
-    let transport = figures.record.scenario.transport;
-    if !transport.has_connections() || transport.is_quic() {
+    if !figures.connects_over_tcp() {
         return None;
     }
     let all = connections::unserved_clients(figures)?.all;

@@ -30,6 +30,7 @@ pub(crate) struct SetUpQueued {
 }
 
 /// The step of setting up connections on which clients spent most time.
+#[derive(Clone, Copy)]
 pub(crate) struct SlowestStep {
     pub(crate) name: &'static str,
     pub(crate) p50_ns: u64,
