@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use proto::Instant;
-use rand_core::{Rng, SeedableRng};
+use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 pub use settings::Process;
 
 use crate::client_arrival::ClientArrival;
 use crate::plan_error::PlanError;
 use crate::profile::ProfiledClients;
+use crate::random;
 use crate::replay::Replay;
 use crate::script_text::ScriptText;
 
@@ -364,11 +365,8 @@ impl PoissonGaps {
     const STREAM: u64 = 0x6172_7269_7661_6c73; // "arrivals"
 
     fn new(rate_qps: f64, worker: u32, workers: u32, seed: u64) -> Self {
-        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed ^ Self::STREAM);
-        // 2^128 numbers apart: the workers' sequences never overlap.
-        (0..worker).for_each(|_| generator.jump());
         PoissonGaps {
-            generator,
+            generator: random::generator(seed, Self::STREAM, worker),
             gap_ns_mean: f64::from(workers) / rate_qps * 1e9,
             fraction_ns: 0.0,
             skips_drawn: 0,
