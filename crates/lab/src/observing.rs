@@ -153,8 +153,8 @@ fn said_of_itself(request: &RunRequest) -> ServerFacts {
 }
 
 /// Adds what the target answered over DNS to its program and to its statistics. Through a proxy
-/// the answer is that of a server behind it: of a proxy it is `version.bind` alone, of any other
-/// product its version and identity too.
+/// the answer is that of a server behind it: it is the product's own version and identity only if
+/// [`observe::profiles::names_itself`], and `version.bind` in any case.
 fn complete(observations: &mut [Observation], said: &ServerFacts) {
     let is_program = |it: &Observation| it.facts.process_id.is_some();
     let is_server = |it: &Observation| it.series("queries").is_some();
@@ -170,7 +170,8 @@ fn complete(observations: &mut [Observation], said: &ServerFacts) {
     for place in [program, server].into_iter().flatten() {
         let facts = &mut observations[place].facts;
         let product = facts.product.as_deref();
-        let answers_itself = product.is_some_and(|it| !observe::profiles::forwards_identity(it));
+        let answers_itself = product
+            .is_some_and(|it| observe::profiles::names_itself(it, said.version_bind.as_deref()));
         facts.complete_with(ServerFacts {
             version: said.version_bind.clone().filter(|_| answers_itself),
             version_bind: said.version_bind.clone(),
@@ -255,13 +256,13 @@ mod tests {
     use super::*;
 
     /// What is known of the program of a product, with the version of its statistics if it has any.
-    fn completed(product: &str, version: Option<&str>) -> ServerFacts {
+    fn completed(product: &str, version: Option<&str>, version_bind: &str) -> ServerFacts {
         let mut program = Observation::default();
         program.facts.product = Some(product.to_owned());
         program.facts.process_id = Some(7);
         program.facts.version = version.map(str::to_owned);
         let said = ServerFacts {
-            version_bind: Some("9.18.33".to_owned()),
+            version_bind: Some(version_bind.to_owned()),
             identity: Some("n1".to_owned()),
             ..ServerFacts::default()
         };
@@ -275,16 +276,26 @@ mod tests {
     #[test]
     fn answer_to_version_bind_is_no_version_of_a_product_that_forwards_it() {
         // NSD has no profile.
-        for product in ["BIND", "nsd"] {
-            let facts = completed(product, None);
-            assert_eq!(facts.version.as_deref(), Some("9.18.33"), "{product}");
+        for (product, said) in [
+            ("BIND", "9.18.33"),
+            ("Unbound", "dns"),
+            ("nsd", "NSD 4.6.1"),
+        ] {
+            let facts = completed(product, None, said);
+            assert_eq!(facts.version.as_deref(), Some(said), "{product}");
             assert_eq!(facts.identity.as_deref(), Some("n1"), "{product}");
         }
-        for product in ["dnsdist", "HAProxy", "CoreDNS", "docker-proxy"] {
-            let facts = completed(product, None);
+        for product in [
+            "dnsdist",
+            "HAProxy",
+            "CoreDNS",
+            "docker-proxy",
+            "of-our-own",
+        ] {
+            let facts = completed(product, None, "9.18.33");
             assert_eq!((facts.version, facts.identity), (None, None), "{product}");
         }
-        let facts = completed("dnsdist", Some("1.7.3"));
+        let facts = completed("dnsdist", Some("1.7.3"), "9.18.33");
         assert_eq!(facts.version.as_deref(), Some("1.7.3"));
     }
 

@@ -100,15 +100,21 @@ pub fn by_name(name: &str) -> Option<&'static Profile> {
     ALL.into_iter().find(|profile| profile.name == name)
 }
 
-/// Names of proxies without a profile.
-const OTHER_PROXIES: [&str; 5] = ["docker-proxy", "envoy", "nginx", "socat", "traefik"];
-
-/// True if that product or program may forward `version.bind` and `id.server` to a server behind
-/// it, whose answer is then no fact of its own.
-pub fn forwards_identity(product: &str) -> bool {
-    let with_profile = [&COREDNS, &DNSDIST, &HAPROXY];
-    let mut proxies = with_profile.into_iter().map(|profile| profile.product);
-    proxies.any(|name| name == product) || OTHER_PROXIES.contains(&product)
+/// True if `version.bind` is the version of that product or program itself, and not of a server
+/// behind a proxy: it is a DNS server with a profile, which answers such questions itself, or the
+/// text names it, as in `NSD 4.6.1`.
+pub fn names_itself(product: &str, version_bind: Option<&str>) -> bool {
+    let servers = [
+        &BIND,
+        &UNBOUND,
+        &KNOT,
+        &KNOT_RESOLVER,
+        &RECURSOR,
+        &PDNS_AUTH,
+    ];
+    let is_server = servers.iter().any(|profile| profile.product == product);
+    let named = version_bind.map(|text| text.to_lowercase().contains(&product.to_lowercase()));
+    is_server || named.unwrap_or(false)
 }
 
 /// What `throng schema observations` prints before the tables.
