@@ -44,6 +44,15 @@ struct Cause {
 const UDP: Transport = Transport::Udp;
 const STREAMS: [Transport; 3] = [Transport::Tcp, Transport::Dot, Transport::Doh2];
 
+/// Clients over streams of which the target serves 20 to 80 %, and their number.
+fn with_capped_clients(sim: Sim, draw: &mut Draw) -> (Sim, u32) {
+    let clients = draw.between(20, 60) as u32;
+    let most = (clients * draw.between(20, 80) as u32) / 100;
+    let sim = sim.over(draw.one_of(&STREAMS)).clients(clients);
+    let sim = sim.behaviour(|it| it.tcp_clients_max = Some(most));
+    (sim, clients)
+}
+
 const CAUSES: [Cause; 15] = [
     Cause {
         name: "a target that keeps up",
@@ -158,27 +167,21 @@ const CAUSES: [Cause; 15] = [
     Cause {
         name: "a cap on TCP clients",
         make: |sim, draw| {
-            let clients = draw.between(20, 60) as u32;
-            let most = (clients * draw.between(20, 80) as u32) / 100;
-            let sim = sim.over(draw.one_of(&STREAMS)).clients(clients);
+            let (sim, clients) = with_capped_clients(sim, draw);
             sim.outstanding(clients)
-                .behaviour(|it| it.tcp_clients_max = Some(most))
         },
         right: &[(Limit::Server, "clients at once")],
     },
     Cause {
         name: "a cap on TCP clients in the open loop",
         make: |sim, draw| {
-            let clients = draw.between(20, 60) as u32;
-            let most = (clients * draw.between(20, 80) as u32) / 100;
-            let sim = sim.over(draw.one_of(&STREAMS)).clients(clients);
+            let (sim, _) = with_capped_clients(sim, draw);
             let (rate, is_reset) = (draw.between(500, 2_000), draw.between(0, 1) == 0);
             // Longer than the load lasts: who waits may be served after it.
             let timeout = draw.one_of(&[500, 2_000, 10_000]);
-            sim.rate(rate as f64).timeout_ms(timeout).behaviour(|it| {
-                it.tcp_clients_max = Some(most);
-                it.excess_is_reset = is_reset;
-            })
+            sim.rate(rate as f64)
+                .timeout_ms(timeout)
+                .behaviour(|it| it.excess_is_reset = is_reset)
         },
         right: &[(Limit::Server, "clients at once")],
     },
