@@ -65,6 +65,8 @@ pub struct Contender {
     /// Its runs in the order in which they were made.
     pub runs: Vec<ComparedRun>,
     /// The figures of the runs together ([`OverRuns`]): medians, but losses of all their queries.
+    /// Runs that are left out have no part in it, nor in the least and the greatest. Where all are,
+    /// there is a rate alone.
     pub median: Figures,
     /// The least of the runs, of each figure by itself.
     pub min: Figures,
@@ -86,6 +88,10 @@ pub struct ComparedRun {
     pub limit: Limit,
     /// The decisive evidence for that.
     pub evidence: String,
+    /// Why its figures say nothing about the target and are left out of those of the runs
+    /// together; none if they count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 /// The figures that are compared. A latency without a response is none.
@@ -94,7 +100,12 @@ pub struct ComparedRun {
 pub struct Figures {
     /// Responses a second, as a run's record counts them.
     pub achieved_qps: f64,
-    /// Share of the offered queries that got no response, 0 to 1.
+    /// True if the target can do that at least: all runs were left out, and this is the highest of
+    /// their rates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub achieved_is_at_least: bool,
+    /// Share of the offered queries that got no response, 0 to 1; without meaning where
+    /// `achieved_is_at_least`.
     pub lost_share: f64,
     /// Mean latency from the scheduled instant, nanoseconds.
     pub latency_mean_ns: Option<f64>,
@@ -122,6 +133,7 @@ impl Figures {
         let handshake = times.tls_handshake.percentile(0.5);
         Figures {
             achieved_qps: record.achieved_qps(),
+            achieved_is_at_least: false,
             lost_share: record.lost_share(),
             latency_mean_ns: latency.mean_ns(),
             latency_p50_ns: whole(latency.percentile(0.5)),
@@ -135,12 +147,23 @@ impl Figures {
 
     /// One value of each figure, chosen from what it is over the runs.
     fn choose(runs: &[ComparedRun], choice: impl Fn(OverRuns) -> f64) -> Self {
+        let counted = runs.iter().filter(|run| run.left_out.is_none());
+        let counted: Vec<&ComparedRun> = counted.collect();
+        if counted.is_empty() {
+            let rates = runs.iter().map(|run| run.figures.achieved_qps);
+            return Figures {
+                achieved_qps: rates.reduce(f64::max).unwrap_or(0.0),
+                achieved_is_at_least: true,
+                ..Figures::default()
+            };
+        }
         let of = |figure: fn(&Figures) -> Option<f64>| {
-            let values = runs.iter().filter_map(|run| figure(&run.figures));
+            let values = counted.iter().filter_map(|run| figure(&run.figures));
             OverRuns::median(values).map(&choice)
         };
         Figures {
             achieved_qps: of(|it| Some(it.achieved_qps)).unwrap_or(0.0),
+            achieved_is_at_least: false,
             lost_share: of(|it| Some(it.lost_share)).unwrap_or(0.0),
             latency_mean_ns: of(|it| it.latency_mean_ns),
             latency_p50_ns: of(|it| it.latency_p50_ns),
@@ -243,6 +266,7 @@ fn contender(transport: Transports, cells: &[Cell<'_>]) -> Contender {
             figures: Figures::of(record),
             limit: record.verdict.limit,
             evidence: record.verdict.evidence.first().cloned().unwrap_or_default(),
+            left_out: record.why_left_out(),
         });
     }
     let mut contender = Contender::new(transport, target, runs);
@@ -260,10 +284,12 @@ const FULL: f64 = 0.9;
 fn notes(comparison: &Comparison, cells: &[Cell<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     for contender in &comparison.transports {
-        let of_generator = contender.limited_by(Limit::Generator);
-        if of_generator > 0 {
+        let left_out = contender.runs.iter().filter(|run| run.left_out.is_some());
+        let left_out = left_out.count();
+        if left_out > 0 {
             notes.push(format!(
-                "{} measured the generator, not the target ({of_generator} of {})",
+                "{} measured the generator or its host, not the target, in {left_out} of {}: left \
+                 out of the figures",
                 contender.transport,
                 runs(contender.runs.len())
             ));

@@ -40,7 +40,7 @@
 //! * `comparison`: the same load over several transports, and what each costs.
 //! * `metric`, `condition`: the figures of a run by name, unit and meaning, and conditions on
 //!   them for scripts and CI; `summary` is all of them in the record, `over_runs` what a figure
-//!   of several runs is, everywhere.
+//!   of several runs is, everywhere; `left_out` which runs say something about their target.
 //! * `ab`: two sides compared, metric by metric, and whether it is noise; `ab::doubts` is what
 //!   speaks against comparing them.
 //! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
@@ -75,6 +75,7 @@ pub mod histogram;
 pub mod internet;
 pub mod interval;
 pub mod intervals;
+pub mod left_out;
 mod limit;
 pub mod line;
 pub mod merge;

@@ -35,9 +35,11 @@ impl OverRuns {
 }
 
 impl Metric {
-    /// The figure of runs of equal settings; none if none of them measured it.
+    /// The figure of runs of equal settings; none if none that counts
+    /// measured it ([`Metric::counts_run`]).
     pub fn over_runs<'a>(self, runs: impl IntoIterator<Item = &'a RunRecord>) -> Option<OverRuns> {
-        let runs: Vec<&RunRecord> = runs.into_iter().collect();
+        let counts = |run: &&RunRecord| self.counts_run(run);
+        let runs: Vec<&RunRecord> = runs.into_iter().filter(counts).collect();
         let each = runs.iter().filter_map(|run| self.of(run));
         let mut figure = OverRuns::median(each)?;
         let sum = |count: fn(&RunRecord) -> u64| runs.iter().map(|run| count(run)).sum::<u64>();

@@ -9,7 +9,7 @@
 //!
 //! A new rule is a row of the table and the function with its words.
 
-use crate::doctor::{Cure, Diagnosis, Place};
+use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
 use crate::symptoms::{Symptom, Symptoms};
@@ -38,6 +38,9 @@ mod worth;
 
 pub use document::verdict_document;
 use finding::{Conclusion, Finding};
+
+/// Symptoms of a host that kept the generator or the target from its CPUs.
+const OF_HOST: [Symptom; 3] = [Symptom::QuotaUsed, Symptom::TargetStarved, Symptom::Steal];
 
 /// A row of the table.
 pub(crate) struct Rule {
@@ -259,6 +262,16 @@ impl<'a> Judgement<'a> {
         verdict
     }
 
+    /// What the run's host did to the generator or to the target, where that is much.
+    fn host_disturbance(&self) -> Option<&Spoken> {
+        let is_of_host = |it: &&Spoken| {
+            let mut shows = it.rule.shows.iter();
+            let is_much = shows.any(|it| OF_HOST.contains(it) && self.symptoms.are_much(*it));
+            is_much && it.finding.diagnosis.state == State::Problem
+        };
+        self.spoken.iter().find(is_of_host)
+    }
+
     fn decisive(&self) -> Option<&Spoken> {
         self.spoken.iter().find(|it| it.decides)
     }
@@ -343,6 +356,13 @@ fn observed_products(record: &RunRecord) -> Vec<&'static str> {
 /// Judges what limited the run that `record` describes; its own `verdict` is not read.
 pub fn judge(record: &RunRecord) -> Verdict {
     Judgement::of(record).verdict()
+}
+
+/// What the host of a run did that makes its figures those of the host, in a sentence.
+pub(crate) fn host_disturbance(record: &RunRecord) -> Option<String> {
+    let judgement = Judgement::of(record);
+    let spoken = judgement.host_disturbance()?;
+    Some(spoken.finding.evidence().to_owned())
 }
 
 /// What one run met, the limit that the record's verdict names first.

@@ -2,8 +2,10 @@
 //!
 //! Runs of which the same was asked are repeats of one *cell*: whatever else was asked is something
 //! that varies. The figures of a cell are what [`OverRuns`] says, everywhere on a page; means over
-//! repeats are shown for counts only.
+//! repeats are shown for counts only. Runs that say nothing about the target have no part in them
+//! (`RunRecord::why_left_out`), and are named.
 
+use measure::left_out::rate_at_least;
 use measure::{Histogram, Metric, OverRuns, RunRecord};
 
 mod dimension;
@@ -101,23 +103,40 @@ impl Collection {
         metric.over_runs(self.records(cell))
     }
 
-    /// A figure of a cell that is no metric; none if none of its runs has it.
+    /// The records of a cell that say something about the target.
+    pub(crate) fn counted<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a RunRecord> {
+        let records = self.records(cell);
+        records.filter(|record| record.why_left_out().is_none())
+    }
+
+    /// What the target can do at least in a cell of which no run counts.
+    pub(crate) fn rate_at_least(&self, cell: &Cell) -> Option<f64> {
+        rate_at_least(self.records(cell))
+    }
+
+    /// The runs that are left out of figures of the target, each with its file, and why.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&str, String)> {
+        let runs = self.runs.iter();
+        runs.filter_map(|run| Some((run.file.as_str(), run.record.why_left_out()?)))
+    }
+
+    /// A figure of a cell that is no metric; none if none of its runs that count has it.
     pub(crate) fn figure(
         &self,
         cell: &Cell,
         figure: impl Fn(&RunRecord) -> Option<f64>,
     ) -> Option<OverRuns> {
-        OverRuns::median(self.records(cell).filter_map(figure))
+        OverRuns::median(self.counted(cell).filter_map(figure))
     }
 
-    /// The achieved rate of a cell.
-    pub(crate) fn achieved(&self, cell: &Cell) -> f64 {
-        self.metric(cell, Metric::Qps).map_or(0.0, |it| it.value)
+    /// The achieved rate of a cell; none if none of its runs counts.
+    pub(crate) fn achieved(&self, cell: &Cell) -> Option<f64> {
+        Some(self.metric(cell, Metric::Qps)?.value)
     }
 
-    /// The latencies of each run of a cell.
+    /// The latencies of each run of a cell that counts.
     pub(crate) fn latencies<'a>(&'a self, cell: &'a Cell) -> Vec<&'a Histogram> {
-        let each = self.records(cell);
+        let each = self.counted(cell);
         each.map(|record| &record.total.distributions.latency)
             .collect()
     }

@@ -82,8 +82,8 @@ pub(crate) type Value = fn(&Figures) -> Option<String>;
 
 /// The rows of the table: name, value, and whether runs of one transport may differ in it.
 pub(crate) const ROWS: [(&str, Value, bool); 9] = [
-    ("achieved", |it| Some(rate(it.achieved_qps)), true),
-    ("lost", |it| Some(fraction(it.lost_share)), false),
+    ("achieved", |it| Some(achieved(it)), true),
+    ("lost", lost, false),
     ("mean latency", |it| it.latency_mean_ns.map(latency), true),
     ("p50 latency", |it| it.latency_p50_ns.map(latency), true),
     ("p95 latency", |it| it.latency_p95_ns.map(latency), true),
@@ -105,6 +105,20 @@ pub(crate) const ROWS: [(&str, Value, bool); 9] = [
     ),
 ];
 
+/// The rate; where all runs were left out, what the target can do at least.
+pub(crate) fn achieved(figures: &Figures) -> String {
+    let qps = rate(figures.achieved_qps);
+    match figures.achieved_is_at_least {
+        true => format!("at least {qps}"),
+        false => qps,
+    }
+}
+
+/// The share of queries without response; none where all runs were left out.
+pub(crate) fn lost(figures: &Figures) -> Option<String> {
+    (!figures.achieved_is_at_least).then(|| fraction(figures.lost_share))
+}
+
 fn transports(comparison: &Comparison) -> String {
     let contenders = &comparison.transports;
     let mut align = [Align::Right; ACROSS + 1];
@@ -119,9 +133,12 @@ fn transports(comparison: &Comparison) -> String {
         }
         table.row(across(name, contenders, |it| or_dash(value(&it.median))));
         if has_spread && may_differ {
-            table.row(across("  lowest", contenders, |it| or_dash(value(&it.min))));
+            let of_runs = |it: &Figures| value(it).filter(|_| !it.achieved_is_at_least);
+            table.row(across("  lowest", contenders, |it| {
+                or_dash(of_runs(&it.min))
+            }));
             table.row(across("  highest", contenders, |it| {
-                or_dash(value(&it.max))
+                or_dash(of_runs(&it.max))
             }));
         }
         if name == "achieved"
@@ -131,7 +148,8 @@ fn transports(comparison: &Comparison) -> String {
             let of_first = |it: &Contender| {
                 let whole = first.median.achieved_qps;
                 let share = it.median.achieved_qps / whole;
-                if whole > 0.0 {
+                let is_known = |it: &Contender| !it.median.achieved_is_at_least;
+                if whole > 0.0 && is_known(first) && is_known(it) {
                     percent(share)
                 } else {
                     "-".into()
@@ -197,8 +215,9 @@ fn costs(comparison: &Comparison) -> String {
         let none = String::new;
         let step = format!("{} -> {}", cost.from, cost.to);
         table.row([step, none(), none(), none()]);
-        let qps = signed(cost.achieved_qps.difference, rate);
-        let share = percent_of(&cost.achieved_qps);
+        let change = cost.achieved_qps.as_ref();
+        let qps = change.map_or_else(|| "-".into(), |it| signed(it.difference, rate));
+        let share = change.map_or_else(none, percent_of);
         table.row(["  achieved".into(), qps, share, servers(cost)]);
         for (name, change) in [
             ("  mean latency", cost.latency_mean_ns),

@@ -115,45 +115,51 @@ fn subtitle(collection: &Collection) -> String {
 }
 
 fn tiles(collection: &Collection) -> Vec<Tile> {
-    let achieved = |cell: &&Cell| collection.achieved(cell);
-    let by_rate = |a: &&Cell, b: &&Cell| achieved(a).total_cmp(&achieved(b));
+    let known = |of: &dyn Fn(&Cell) -> Option<f64>| -> Vec<(&Cell, f64)> {
+        let cells = collection.cells.iter();
+        cells.filter_map(|cell| Some((cell, of(cell)?))).collect()
+    };
+    let by_figure = |a: &&(&Cell, f64), b: &&(&Cell, f64)| a.1.total_cmp(&b.1);
+    let rates = known(&|cell| collection.achieved(cell));
+    let bounds = known(&|cell| collection.rate_at_least(cell));
     let tile = |label, value, note| Tile { label, value, note };
     let mut tiles = Vec::new();
-    if let Some(best) = collection.cells.iter().max_by(by_rate) {
-        tiles.push(tile(
-            "Highest rate",
-            rate(achieved(&best)),
-            collection.name(best),
-        ));
+    let best = rates.iter().max_by(by_figure);
+    let bound = bounds.iter().max_by(by_figure);
+    match (best, bound) {
+        (Some((cell, qps)), None) => {
+            tiles.push(tile("Highest rate", rate(*qps), collection.name(cell)));
+        }
+        // Some cell may have a higher one than all of those that are known.
+        (best, Some(bound)) => {
+            let highest = best.filter(|best| best.1 > bound.1);
+            let (cell, qps, whose) = match highest {
+                Some((cell, qps)) => (cell, qps, String::new()),
+                None => (&bound.0, &bound.1, " (the generator's limit)".to_owned()),
+            };
+            let note = format!("{}{whose}", collection.name(cell));
+            tiles.push(tile("At least", rate(*qps), note));
+        }
+        (None, None) => {}
     }
-    if let Some(least) = collection.cells.iter().min_by(by_rate) {
-        tiles.push(tile(
-            "Lowest rate",
-            rate(achieved(&least)),
-            collection.name(least),
-        ));
+    if let Some((cell, qps)) = rates.iter().min_by(by_figure) {
+        tiles.push(tile("Lowest rate", rate(*qps), collection.name(cell)));
     }
-    let cells = collection.cells.iter();
-    let with_tail: Vec<(&Cell, f64)> = cells
-        .filter_map(|cell| Some((cell, collection.metric(cell, Metric::P99)?.value)))
-        .collect();
-    let by_tail = |a: &&(&Cell, f64), b: &&(&Cell, f64)| a.1.total_cmp(&b.1);
-    if let Some((cell, p99)) = with_tail.iter().min_by(by_tail) {
+    let tails = known(&|cell| Some(collection.metric(cell, Metric::P99)?.value));
+    if let Some((cell, p99)) = tails.iter().min_by(by_figure) {
         tiles.push(tile("Shortest p99", latency(*p99), collection.name(cell)));
     }
-    if let Some((cell, p99)) = with_tail.iter().max_by(by_tail) {
+    if let Some((cell, p99)) = tails.iter().max_by(by_figure) {
         tiles.push(tile("Longest p99", latency(*p99), collection.name(cell)));
     }
-    let lost: u64 = collection
-        .runs
-        .iter()
-        .map(|it| it.record.total.counts.lost())
-        .sum();
-    let offered: u64 = collection
-        .runs
-        .iter()
-        .map(|it| it.record.total.counts.offered)
-        .sum();
+    let cells = collection.cells.iter();
+    let counted = cells.flat_map(|cell| collection.counted(cell));
+    let counts: Vec<_> = counted.map(|record| &record.total.counts).collect();
+    let lost: u64 = counts.iter().map(|it| it.lost()).sum();
+    let offered: u64 = counts.iter().map(|it| it.offered).sum();
+    if offered == 0 {
+        return tiles;
+    }
     tiles.push(tile(
         "Lost in all",
         measure::notation::share(lost, offered),

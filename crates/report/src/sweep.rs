@@ -123,23 +123,20 @@ impl<'a> Sweep<'a> {
     fn highest(&self) -> String {
         let each = self.rows.iter().filter_map(|row| {
             let all = row.cells.iter();
-            let best = all.max_by(|a, b| {
-                self.collection
-                    .achieved(a)
-                    .total_cmp(&self.collection.achieved(b))
-            })?;
+            let known = all.filter_map(|cell| Some((cell, self.collection.achieved(cell)?)));
+            let (best, qps) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
             let name = match row.name.as_str() {
                 "" => String::new(),
                 name => format!("{name}: "),
             };
             let at = self.collection.varies[self.axis].words(&best.values[self.axis]);
-            Some(format!(
-                "{name}at most {} at {at}",
-                rate(self.collection.achieved(best))
-            ))
+            Some(format!("{name}at most {} at {at}", rate(qps)))
         });
         let words: Vec<String> = each.collect();
-        format!("{}.", words.join("; "))
+        match words.is_empty() {
+            true => String::new(),
+            false => format!("{}.", words.join("; ")),
+        }
     }
 
     /// The cell over UDP that is otherwise like one of `row`.
@@ -166,13 +163,14 @@ impl<'a> Sweep<'a> {
     /// The rate over a transport as a share of that over UDP.
     pub(crate) fn share(&self, cell: &Cell, row_of: usize) -> Option<f64> {
         let udp = self.over_udp(cell, self.rows.get(row_of)?)?;
-        let whole = self.collection.achieved(udp);
-        (whole > 0.0).then(|| self.collection.achieved(cell) / whole)
+        let whole = self.collection.achieved(udp)?;
+        let qps = self.collection.achieved(cell)?;
+        (whole > 0.0).then(|| qps / whole)
     }
 
     fn share_of_udp(&self) -> Option<Chart> {
         let of = |cell: &Cell, row: &Row<'_>| {
-            let udp = self.collection.achieved(self.over_udp(cell, row)?);
+            let udp = self.collection.achieved(self.over_udp(cell, row)?)?;
             let each = self.collection.metric(cell, Metric::Qps)?;
             let share = |qps: f64| 100.0 * qps / udp;
             (udp > 0.0).then(|| OverRuns {
@@ -394,7 +392,7 @@ impl<'a> Sweep<'a> {
                     .iter()
                     .find(|cell| cell.values[self.axis] == *value);
                 let or_dash = |words: Option<String>| words.unwrap_or_else(|| "-".into());
-                let achieved = cell.map(|cell| self.collection.achieved(cell));
+                let achieved = cell.and_then(|cell| self.collection.achieved(cell));
                 line.push(or_dash(achieved.map(|qps| decimal(qps, 1))));
                 if has_share[at] {
                     let share = cell.and_then(|cell| self.share(cell, at));
@@ -446,25 +444,31 @@ pub(crate) fn bars(collection: &Collection) -> Option<Chart> {
             .map(Column::figures)
             .into(),
     );
-    let mut points = Vec::new();
+    let (mut points, mut shown) = (Vec::new(), Vec::new());
     for (at, cell) in collection.cells.iter().enumerate() {
-        let spread = collection.metric(cell, Metric::Qps)?;
+        let Some(spread) = collection.metric(cell, Metric::Qps) else {
+            continue;
+        };
         points.push(Point {
             x: at as f64 - 0.3,
             x_end: Some(at as f64 + 0.3),
             y: Some(spread.value),
             band: (cell.runs.len() > 1).then_some((spread.min, spread.max)),
         });
+        shown.push(names[at].clone());
         let words = [spread.value, spread.min, spread.max].map(|qps| decimal(qps, 1));
         let [median, least, greatest] = words;
         sheet
             .rows
             .push(vec![names[at].clone(), median, least, greatest]);
     }
-    let each = points.iter().zip(&names);
+    let each = points.iter().zip(&shown);
     let words: Vec<String> = each
         .map(|(point, name)| format!("{name} {}", rate(point.y.unwrap_or(0.0))))
         .collect();
+    if points.is_empty() {
+        return None;
+    }
     Some(Chart {
         id: "throughput".into(),
         title: "Throughput".into(),

@@ -239,6 +239,9 @@ impl Judge<'_> {
             let _ = write!(found, "; about {starts} starts would tell");
         }
         for turns in [Some(cell), against].into_iter().flatten() {
+            if let Some(some) = self.results.left_out(turns)?.some() {
+                let _ = write!(found, "; {}: {some}", words(&turns[0].levels));
+            }
             let rate = self.results.values(turns, Metric::Qps)?;
             let near = rate.and_then(|rate| self.ceilings.near(&turns[0], rate.mean));
             if let Some(near) = near {
@@ -255,17 +258,21 @@ impl Judge<'_> {
         cell: &[Turn],
         against: Option<&[Turn]>,
     ) -> Result<Holding, Failure> {
-        let not_measured = Holding {
-            holds: Holds::CannotTell,
-            found: format!("{}: not measured", condition.text),
-            starts_needed: None,
+        let not_measured = |turns: &[Turn]| -> Result<Holding, Failure> {
+            let why = self.results.left_out(turns)?.all();
+            let why = why.unwrap_or_else(|| "not measured".to_owned());
+            Ok(Holding {
+                holds: Holds::CannotTell,
+                found: format!("{}: {why}", condition.text),
+                starts_needed: None,
+            })
         };
         let Some(values) = self.nested(condition, cell)? else {
-            return Ok(not_measured);
+            return not_measured(cell);
         };
         let base = against.map(|turns| self.nested(condition, turns));
         Ok(match (against, base.transpose()?.flatten()) {
-            (Some(_), None) => not_measured,
+            (Some(turns), None) => return not_measured(turns),
             (_, base) => (condition.criterion).of_starts(&values, base.as_ref(), LEVEL),
         })
     }

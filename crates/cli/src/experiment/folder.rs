@@ -22,6 +22,7 @@ const LOGS: &str = "logs";
 const LINES: &str = "lines";
 const INTERNET: &str = "internet";
 const MANIFESTS: &str = "manifests";
+const REPEATED: &str = "repeated";
 const CEILINGS: &str = "ceilings";
 const HOOKS_LOG: &str = "hooks.log";
 /// The record of a long run with several groups, and its log.
@@ -114,6 +115,30 @@ impl Folder {
     pub(super) fn unfinished(&self, run: &Run<'_>) -> PathBuf {
         let name = format!("{}.unfinished", run.name());
         self.path.join(RECORDS).join(name)
+    }
+
+    /// Sets the records of a start aside, which is then made once more.
+    pub(super) fn set_aside(&self, turn: &Turn, runs: u32) -> Result<(), Failure> {
+        let folder = self.repeated(turn);
+        fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+        for run in Run::all(turn, runs) {
+            let record = self.record(&run);
+            // What looks for records must not find it.
+            let aside = folder.join(format!("{}.repeated", run.name()));
+            if record.is_file() {
+                fs::rename(&record, &aside).map_err(|error| cannot_write(&aside, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a start was made once more already.
+    pub(super) fn has_repeated(&self, turn: &Turn) -> bool {
+        self.repeated(turn).is_dir()
+    }
+
+    fn repeated(&self, turn: &Turn) -> PathBuf {
+        self.path.join(REPEATED).join(turn.name())
     }
 
     /// True if all of its runs were made.

@@ -13,6 +13,7 @@ mod folder;
 mod gate;
 mod hooks;
 mod operation;
+mod repeats;
 mod results;
 mod servers;
 mod turn;
@@ -201,7 +202,11 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
         all: turns.len(),
         before: turns.len() - waiting.len(),
     };
-    let failed = progress.make(experiment, &waiting, folder)?;
+    let mut failed = progress.make(experiment, &waiting, folder)?;
+    // A short one shows that it works; how well is not asked.
+    if !experiment.is_short {
+        failed += repeat(experiment, turns, folder, &interrupt)?;
+    }
     let update = folder.index()?;
     let records = folder.path().display();
     tell!("{} in {records}", counted(update.runs, "record"));
@@ -213,6 +218,31 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(1),
     })
+}
+
+/// Makes those starts once more that say nothing about their server; returns how many failed.
+fn repeat(
+    experiment: &Experiment,
+    turns: &[Turn],
+    folder: &Folder,
+    interrupt: &Interrupt,
+) -> Result<u32, Failure> {
+    let again = repeats::of(turns, experiment, folder)?;
+    if again.is_empty() {
+        return Ok(0);
+    }
+    let number = counted(again.len() as u64, "repetition");
+    tell!("{number} measured the generator or its host: made once more");
+    for turn in &again {
+        folder.set_aside(turn, experiment.runs_per_start)?;
+    }
+    let progress = Progress {
+        interrupt,
+        began: Instant::now(),
+        all: again.len(),
+        before: 0,
+    };
+    progress.make(experiment, &again, folder)
 }
 
 /// How far an experiment has come.

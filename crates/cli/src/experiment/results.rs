@@ -8,6 +8,7 @@ use std::path::Path;
 
 use measure::RunRecord;
 use measure::internet::Internet;
+use measure::left_out::rate_at_least;
 use measure::line::{Direction, Line};
 use measure::metric::Metric;
 use measure::notation::{count, counted, latency};
@@ -25,17 +26,50 @@ use crate::inputs;
 /// Of intervals; differences beyond one minus it are alarms.
 pub(super) const LEVEL: f64 = 0.95;
 
+/// Runs that are left out, named at most.
+const LEFT_OUT_TOLD_MAX: usize = 20;
+
 /// A cell with what was measured in it.
 struct Measured {
     levels: Levels,
-    /// None without a record that has the metric.
+    /// None without a record that counts and has the metric.
     values: Option<Nested>,
+    /// Runs that say nothing about the server.
+    left_out: LeftOut,
     /// What its delay line did in all runs that are used, to the server and back.
     line: Option<[Direction; 2]>,
     /// How its operations went, in all runs that are used.
     operations: Option<String>,
     /// What the servers of its closed Internet did in them; empty without one.
     internet: Internet,
+}
+
+/// Runs of a cell that say nothing about its server, and what they leave to be said.
+pub(super) struct LeftOut {
+    /// Runs of the cell.
+    all: usize,
+    /// Each with its name, and why.
+    runs: Vec<(String, String)>,
+    /// What the server can do at least, queries a second, where none of the runs counts.
+    at_least: Option<f64>,
+}
+
+impl LeftOut {
+    /// All runs are left out, so that nothing is known of the server; in words.
+    pub(super) fn all(&self) -> Option<String> {
+        let qps = Metric::Qps.show(self.at_least?);
+        let runs = counted(self.all as u64, "run");
+        Some(format!(
+            "all of {runs} measured the generator or its host (at least {qps})"
+        ))
+    }
+
+    /// Some are; in words.
+    pub(super) fn some(&self) -> Option<String> {
+        let number = self.runs.len();
+        let is_some = number > 0 && number < self.all;
+        is_some.then(|| format!("{number} of {} left out", counted(self.all as u64, "run")))
+    }
 }
 
 /// An experiment with the folder of its records.
@@ -67,6 +101,7 @@ impl<'a> Results<'a> {
             rates.push((&turns[0], rate.map(|it| it.mean)));
             measured.push(Measured {
                 values: self.values(turns, metric)?,
+                left_out: self.left_out(turns)?,
                 line: line(self.folder, turns, &self.experiment)?,
                 internet: internet(self.folder, turns, &self.experiment)?,
                 operations: self.operations(turns)?,
@@ -76,7 +111,8 @@ impl<'a> Results<'a> {
         let table = table(self.folder, &measured, metric);
         let networks = lines(&measured) + &internets(&measured);
         let ceilings = Ceilings::read(self.folder, &cells)?.text(&rates);
-        Ok(table + &operations(&measured) + &networks + &ceilings + &twins(&measured))
+        let left_out = left_out(&measured);
+        Ok(table + &left_out + &operations(&measured) + &networks + &ceilings + &twins(&measured))
     }
 
     /// How the operations of a cell went; none if it has none.
@@ -84,11 +120,12 @@ impl<'a> Results<'a> {
         if turns[0].operation.is_none() {
             return Ok(None);
         }
-        let records: Result<Vec<Vec<RunRecord>>, Failure> = turns
-            .iter()
-            .map(|turn| records(self.folder, turn, &self.experiment))
-            .collect();
-        Ok(operation::summary(&records?.concat()))
+        let mut all = Vec::new();
+        for turn in turns {
+            let records = records(self.folder, turn, &self.experiment)?;
+            all.extend(records.into_iter().map(|(_, record)| record));
+        }
+        Ok(operation::summary(&all))
     }
 
     /// All turns of each cell.
@@ -101,24 +138,49 @@ impl<'a> Results<'a> {
         let mut starts: Vec<Vec<f64>> = Vec::new();
         let mut events: Option<Events> = None;
         for turn in turns {
-            let records = records(self.folder, turn, &self.experiment)?;
-            starts.push(records.iter().filter_map(|it| metric.of(it)).collect());
-            for of_run in records.iter().filter_map(|it| metric.events(it)) {
+            let mut records = records(self.folder, turn, &self.experiment)?;
+            records.retain(|(_, record)| metric.counts_run(record));
+            let records = records.iter().map(|(_, record)| record);
+            starts.push(records.clone().filter_map(|it| metric.of(it)).collect());
+            for of_run in records.filter_map(|it| metric.events(it)) {
                 let sum = events.get_or_insert_default();
                 sum.some += of_run.some;
                 sum.all += of_run.all;
             }
         }
         let nested = Nested::new(&starts, metric.unit().range(), LEVEL);
-        Ok(nested.map(|nested| match events {
-            Some(events) => nested.with_events(events),
-            None => nested,
+        Ok(nested.map(|nested| {
+            let step = metric.step(nested.mean) * nested.mean;
+            let nested = nested.with_step(step);
+            match events {
+                Some(events) => nested.with_events(events),
+                None => nested,
+            }
         }))
+    }
+
+    /// Which runs of a cell say nothing about its server.
+    pub(super) fn left_out(&self, turns: &[Turn]) -> Result<LeftOut, Failure> {
+        let mut all = Vec::new();
+        for turn in turns {
+            all.extend(records(self.folder, turn, &self.experiment)?);
+        }
+        let each = all.iter();
+        let runs = each.filter_map(|(name, record)| Some((name.clone(), record.why_left_out()?)));
+        Ok(LeftOut {
+            all: all.len(),
+            runs: runs.collect(),
+            at_least: rate_at_least(all.iter().map(|(_, record)| record)),
+        })
     }
 }
 
-/// The record of each run of a start that is used and was made.
-fn records(folder: &Path, turn: &Turn, experiment: &Experiment) -> Result<Vec<RunRecord>, Failure> {
+/// The record of each run of a start that is used and was made, with the run's name.
+pub(super) fn records(
+    folder: &Path,
+    turn: &Turn,
+    experiment: &Experiment,
+) -> Result<Vec<(String, RunRecord)>, Failure> {
     let mut records = Vec::new();
     for run in Run::all(turn, experiment.runs_per_start).filter(Run::is_used) {
         let path = folder::record_in(folder, &run);
@@ -127,7 +189,7 @@ fn records(folder: &Path, turn: &Turn, experiment: &Experiment) -> Result<Vec<Ru
         };
         let record = RunRecord::from_json(&text)
             .map_err(|why| Failure::in_operation(format!("{}: {why}", path.display())))?;
-        records.push(record);
+        records.push((run.name(), record));
     }
     Ok(records)
 }
@@ -252,7 +314,11 @@ fn table(folder: &Path, measured: &[Measured], metric: Metric) -> String {
     for cell in measured {
         let name = words(&cell.levels);
         let Some(values) = &cell.values else {
-            let _ = writeln!(text, "{:>12} {:>65} {name}", "no record", "");
+            let why = match cell.left_out.at_least {
+                Some(_) => "left out",
+                None => "no record",
+            };
+            let _ = writeln!(text, "{why:>12} {:>65} {name}", "");
             continue;
         };
         let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| metric.show(value));
@@ -271,6 +337,27 @@ fn table(folder: &Path, measured: &[Measured], metric: Metric) -> String {
     }
     text + "\nbetween, within: standard deviations of starts and of runs after one start\n\
             detectable: the least difference of two such cells that is found four times of five\n"
+}
+
+/// The runs that say nothing about their server, by name, and what remains of their cells.
+fn left_out(measured: &[Measured]) -> String {
+    let mut text = String::new();
+    let runs = measured.iter().flat_map(|cell| &cell.left_out.runs);
+    let number = runs.clone().count();
+    // Writing to a String does not fail.
+    for (name, why) in runs.take(LEFT_OUT_TOLD_MAX) {
+        let _ = writeln!(text, "left out: {name}: {why}");
+    }
+    if number > LEFT_OUT_TOLD_MAX {
+        let more = counted((number - LEFT_OUT_TOLD_MAX) as u64, "more run");
+        let _ = writeln!(text, "left out: {more}");
+    }
+    for cell in measured {
+        if let Some(all) = cell.left_out.all() {
+            let _ = writeln!(text, "cannot be judged: {}: {all}", words(&cell.levels));
+        }
+    }
+    text
 }
 
 /// Cells that are the same and must not differ.

@@ -15,8 +15,8 @@ pub struct Cost {
     pub from: Transports,
     /// What is compared.
     pub to: Transports,
-    /// Achieved rate, queries a second.
-    pub achieved_qps: Change,
+    /// Achieved rate, queries a second; none where one of the two is known as at least a rate.
+    pub achieved_qps: Option<Change>,
     /// Servers needed for the rate that one server answers over `from`: the provisioning factor.
     /// None if a rate of 0, or a rate that was asked for, says nothing about that.
     pub servers: Option<f64>,
@@ -73,15 +73,17 @@ fn cost(from: &Contender, to: &Contender, has_rate: bool) -> Cost {
     };
     let of_rate = || has_rate.then(|| "the rate was given, and not what the target takes".into());
     let doubt = doubt(from, to).or_else(of_rate);
-    let is_known = old.achieved_qps > 0.0 && new.achieved_qps > 0.0;
+    let is_bound = old.achieved_is_at_least || new.achieved_is_at_least;
+    let is_known = !is_bound && old.achieved_qps > 0.0 && new.achieved_qps > 0.0;
     let was_held = [from, to].iter().any(|it| it.limited_by(Limit::Rate) > 0);
-    let has_ranges = from.runs.len() > 1 && to.runs.len() > 1;
+    let counted = |it: &Contender| it.runs.iter().filter(|run| run.left_out.is_none()).count();
+    let has_ranges = counted(from) > 1 && counted(to) > 1;
     let overlap = from.min.achieved_qps <= to.max.achieved_qps
         && to.min.achieved_qps <= from.max.achieved_qps;
     Cost {
         from: from.transport,
         to: to.transport,
-        achieved_qps: Change::new(old.achieved_qps, new.achieved_qps),
+        achieved_qps: (!is_bound).then(|| Change::new(old.achieved_qps, new.achieved_qps)),
         servers: (is_known && !was_held && !has_rate).then(|| old.achieved_qps / new.achieved_qps),
         doubt,
         ranges_overlap: has_ranges.then_some(overlap),

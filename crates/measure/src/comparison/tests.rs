@@ -38,7 +38,7 @@ fn red_hat_table_gives_the_costs_of_its_article() {
         comparison.costs.iter().map(|it| (it.from, it.to)).collect();
     let [udp, tcp, dot] = [Transport::Udp, Transport::Tcp, Transport::Dot].map(Transports::One);
     assert_eq!(steps, [(udp, tcp), (tcp, dot), (udp, dot)]);
-    let rates = comparison.costs.iter().map(|it| it.achieved_qps);
+    let rates = comparison.costs.iter().filter_map(|it| it.achieved_qps);
     let rates: Vec<(f64, f64)> = rates
         .map(|it| (it.difference, it.percent.expect("has a rate").round()))
         .collect();
@@ -80,12 +80,21 @@ fn factor_is_doubted_when_a_run_measured_something_else() {
     assert_eq!(comparison.costs[0].doubt, doubt);
     assert_eq!(comparison.costs[1].doubt, doubt);
     assert_eq!(comparison.costs[2].doubt, None);
-    let note = "tcp measured the generator, not the target (1 of 1 run)";
+    let note = "tcp measured the generator or its host, not the target, in 1 of 1 run: left out \
+                of the figures";
     assert!(
         comparison.notes.iter().any(|line| line == note),
         "{:?}",
         comparison.notes
     );
+    let udp_to_tcp = &comparison.costs[0];
+    assert_eq!((udp_to_tcp.achieved_qps, udp_to_tcp.servers), (None, None));
+    let tcp = &comparison.transports[1].median;
+    assert!(
+        tcp.achieved_is_at_least && tcp.latency_p50_ns.is_none(),
+        "{tcp:?}"
+    );
+    assert!(comparison.costs[2].servers.is_some());
 }
 
 #[test]
@@ -159,7 +168,8 @@ fn transport_without_a_response_has_no_latency_and_no_factor() {
     let comparison = compare(&[run(Transport::Udp, 100, 5), run(Transport::Doq, 0, 5)]);
     let cost = &comparison.costs[0];
     assert_eq!((cost.servers, cost.latency_mean_ns), (None, None));
-    assert_eq!(cost.achieved_qps.percent, Some(-100.0));
+    let change = cost.achieved_qps.expect("both rates are known");
+    assert_eq!(change.percent, Some(-100.0));
     assert_eq!(Comparison::new(&[]), None);
 }
 

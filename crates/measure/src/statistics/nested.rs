@@ -26,6 +26,8 @@ pub struct Nested {
     pub range: Range,
     /// Of a share, the events of all runs, where they were counted.
     events: Option<Events>,
+    /// The width of the bucket of a histogram that the figure comes from; 0 if from none.
+    step: f64,
 }
 
 impl Nested {
@@ -50,6 +52,7 @@ impl Nested {
             means,
             range,
             events: None,
+            step: 0.0,
         })
     }
 
@@ -60,9 +63,19 @@ impl Nested {
         self
     }
 
+    /// The same figure, of buckets of a histogram that are that wide: starts that are equal only
+    /// because all lie in one bucket leave that bucket open.
+    pub fn with_step(mut self, step: f64) -> Nested {
+        self.step = step;
+        self.interval = self.interval.map(|it| self.with_exact(it));
+        self
+    }
+
     fn with_exact(&self, interval: ConfidenceInterval) -> ConfidenceInterval {
-        let events = self.events;
-        let exact = events.and_then(|events| interval_of_share(events, interval.level));
+        let level = interval.level;
+        let of_bucket = self.range.around(self.mean, self.step / 2.0, level);
+        let interval = interval.joined(&of_bucket);
+        let exact = (self.events).and_then(|events| interval_of_share(events, level));
         exact.map_or(interval, |exact| interval.joined(&exact))
     }
 
@@ -167,6 +180,29 @@ mod tests {
                 .interval,
             None
         );
+    }
+
+    #[test]
+    fn starts_in_one_bucket_leave_that_bucket_open() {
+        let cell = |at: f64, step| {
+            let starts = [vec![at], vec![at], vec![at]];
+            let nested = Nested::new(&starts, Range::Positive, 0.95);
+            nested.unwrap().with_step(step)
+        };
+        let (old, new) = (cell(1_000.0, 16.0), cell(1_104.0, 16.0));
+        let interval = old.interval.as_ref().unwrap();
+        assert!(
+            interval.low < 992.5 && interval.high > 1_007.5,
+            "{interval:?}"
+        );
+        let difference = old.difference_to(&new, 0.95).unwrap();
+        assert!(
+            difference.low < 95.0 && difference.high > 113.0,
+            "{difference:?}"
+        );
+        let exact = cell(1_000.0, 0.0).difference_to(&cell(1_104.0, 0.0), 0.95);
+        let exact = exact.unwrap();
+        assert!((exact.high - exact.low).abs() < 1e-6, "{exact:?}");
     }
 
     #[test]

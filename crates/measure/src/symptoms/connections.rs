@@ -80,10 +80,7 @@ pub(crate) struct UnservedByTarget;
 /// of connections at a time and let the others wait; or their queries had no response, or they
 /// never had a connection.
 pub(super) fn unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {
-    let found = figures
-        .unserved_clients
-        .get_or_init(|| find_unserved_clients(figures));
-    *found
+    figures.once(find_unserved_clients)
 }
 
 fn find_unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {

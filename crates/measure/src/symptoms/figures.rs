@@ -1,10 +1,9 @@
 //! The figures that symptoms are computed from, taken from the record once.
 
-use std::cell::OnceCell;
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
-use super::connections::UnservedClients;
-use super::load::Load;
-use super::losses::RateLimited;
 use crate::counts::Counts;
 use crate::histogram::Histogram;
 use crate::interval::per;
@@ -39,10 +38,8 @@ pub(crate) struct Figures<'a> {
     pub(crate) programs: Vec<ProgramUse<'a>>,
     /// Observed servers that count queries, the target first.
     pub(crate) servers: Vec<QueryUse<'a>>,
-    /// What several symptoms are computed from, once it was asked for.
-    pub(super) load: OnceCell<Load>,
-    pub(super) rate_limited: OnceCell<Option<RateLimited>>,
-    pub(super) unserved_clients: OnceCell<Option<UnservedClients>>,
+    /// What several symptoms are computed from, by its type, once it was asked for.
+    found: RefCell<BTreeMap<TypeId, Box<dyn Any>>>,
 }
 
 impl<'a> Figures<'a> {
@@ -72,10 +69,21 @@ impl<'a> Figures<'a> {
             outages: outages_of(record),
             programs: record.programs(),
             servers: record.servers(),
-            load: OnceCell::new(),
-            rate_limited: OnceCell::new(),
-            unserved_clients: OnceCell::new(),
+            found: RefCell::default(),
         }
+    }
+
+    /// What `find` finds, which is called the first time only.
+    pub(super) fn once<T: Copy + 'static>(&self, find: fn(&Self) -> T) -> T {
+        let key = TypeId::of::<T>();
+        let known = self.found.borrow();
+        if let Some(found) = known.get(&key).and_then(|it| it.downcast_ref::<T>()) {
+            return *found;
+        }
+        drop(known);
+        let found = find(self);
+        self.found.borrow_mut().insert(key, Box::new(found));
+        found
     }
 
     /// Mean number in flight of the queries that were answered, by Little's law.

@@ -78,7 +78,7 @@ pub(crate) struct TooFewToTell;
 
 /// What the load shows, of which each symptom here is a case.
 #[derive(Clone, Copy)]
-pub(super) enum Load {
+enum Load {
     FellBehind(FellBehind),
     FewSlots(FewSlots),
     RateHeld(RateHeld),
@@ -87,21 +87,21 @@ pub(super) enum Load {
 }
 
 pub(super) fn fell_behind(figures: &Figures<'_>) -> Option<FellBehind> {
-    match *load(figures) {
+    match load(figures) {
         Load::FellBehind(it) => Some(it),
         _ => None,
     }
 }
 
 pub(super) fn few_slots(figures: &Figures<'_>) -> Option<FewSlots> {
-    match *load(figures) {
+    match load(figures) {
         Load::FewSlots(it) => Some(it),
         _ => None,
     }
 }
 
 pub(super) fn rate_held(figures: &Figures<'_>) -> Option<RateHeld> {
-    match *load(figures) {
+    match load(figures) {
         Load::RateHeld(it) => Some(it),
         _ => None,
     }
@@ -111,8 +111,8 @@ pub(super) fn too_few_to_tell(figures: &Figures<'_>) -> Option<TooFewToTell> {
     matches!(load(figures), Load::TooFew).then_some(TooFewToTell)
 }
 
-fn load<'f>(figures: &'f Figures<'_>) -> &'f Load {
-    figures.load.get_or_init(|| find_load(figures))
+fn load(figures: &Figures<'_>) -> Load {
+    figures.once(find_load)
 }
 
 fn find_load(figures: &Figures<'_>) -> Load {

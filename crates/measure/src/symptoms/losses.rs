@@ -150,10 +150,7 @@ pub(crate) struct RateLimited {
 }
 
 pub(super) fn rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
-    let found = figures
-        .rate_limited
-        .get_or_init(|| find_rate_limited(figures));
-    *found
+    figures.once(find_rate_limited)
 }
 
 fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {

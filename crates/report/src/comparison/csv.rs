@@ -11,7 +11,10 @@ pub const COLUMNS: [(&str, &str); 14] = [
         "run",
         "position among all runs from 1, or `median`, `min`, `max`",
     ),
-    ("achieved_qps", "responses a second"),
+    (
+        "achieved_qps",
+        "responses a second; of medians empty where all runs were left out",
+    ),
     (
         "achieved_of_first_percent",
         "share of the first transport's median",
@@ -40,6 +43,7 @@ pub(super) fn render(comparison: &Comparison) -> String {
     let mut csv = String::new();
     push_row(&mut csv, &names);
     let first = comparison.transports.first();
+    let first = first.filter(|it| !it.median.achieved_is_at_least);
     let first_qps = first.map_or(0.0, |it| it.median.achieved_qps);
     for contender in &comparison.transports {
         for run in &contender.runs {
@@ -75,13 +79,14 @@ fn cells(contender: &Contender, run: &str, figures: &Figures, first_qps: f64) ->
     let number = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.3}"));
     let us = |ns: Option<f64>| number(ns.map(|ns| ns / 1e3));
     let of_first = 100.0 * figures.achieved_qps / first_qps;
+    let is_known = !figures.achieved_is_at_least;
     vec![
         contender.transport.to_string(),
         run.into(),
-        number(Some(figures.achieved_qps)),
-        number((first_qps > 0.0).then_some(of_first)),
+        number(is_known.then_some(figures.achieved_qps)),
+        number((is_known && first_qps > 0.0).then_some(of_first)),
         String::new(),
-        number(Some(100.0 * figures.lost_share)),
+        number(is_known.then_some(100.0 * figures.lost_share)),
         us(figures.latency_mean_ns),
         us(figures.latency_p50_ns),
         us(figures.latency_p95_ns),

@@ -52,10 +52,8 @@ pub(super) fn results(collection: &Collection) -> Section {
     heads.extend(names.map(Column::figures));
     heads.push(Column::words("limit"));
     let mut sheet = Sheet::new("results", "Rate and latency", heads);
-    let first = collection
-        .cells
-        .first()
-        .map_or(0.0, |cell| collection.achieved(cell));
+    let first = collection.cells.first();
+    let first = first.and_then(|cell| collection.achieved(cell));
     for cell in &collection.cells {
         let mut row = values(collection, cell);
         row.extend(result(collection, cell, first));
@@ -66,11 +64,14 @@ pub(super) fn results(collection: &Collection) -> Section {
             .notes
             .push("medians of the runs of each row; lost: of all of their queries".into());
     }
+    for (file, why) in collection.left_out() {
+        sheet.notes.push(format!("left out: {file}: {why}"));
+    }
     Section::new("Results", vec![Block::Sheet(sheet)])
 }
 
 /// Rate and latency of a cell, the rate also as a share of `first`.
-fn result(collection: &Collection, cell: &Cell, first: f64) -> Vec<String> {
+fn result(collection: &Collection, cell: &Cell, first: Option<f64>) -> Vec<String> {
     let has_repeats = collection.has_repeats();
     let mut row = Vec::new();
     let metric = |metric| collection.metric(cell, metric);
@@ -78,17 +79,18 @@ fn result(collection: &Collection, cell: &Cell, first: f64) -> Vec<String> {
     if has_repeats {
         row.push(count(cell.runs.len() as u64));
     }
-    row.push(words_of(achieved, |qps| decimal(qps, 1)));
+    row.push(match collection.rate_at_least(cell) {
+        Some(qps) => format!("at least {}", decimal(qps, 1)),
+        None => words_of(achieved, |qps| decimal(qps, 1)),
+    });
     if has_repeats {
         let range = |it: OverRuns| format!("{} to {}", decimal(it.min, 1), decimal(it.max, 1));
         row.push(achieved.map_or_else(|| "-".into(), range));
     }
-    let share = collection.achieved(cell) / first;
-    row.push(if share.is_finite() {
-        percent(share)
-    } else {
-        "-".into()
-    });
+    let share = collection.achieved(cell).zip(first);
+    let share = share.map(|(qps, first)| qps / first);
+    let share = share.filter(|share| share.is_finite());
+    row.push(share.map_or_else(|| "-".into(), percent));
     row.push(words_of(metric(Metric::Loss), fraction));
     for each in [Metric::Mean, Metric::P50, Metric::P95, Metric::P99] {
         row.push(words_of(metric(each), latency));
@@ -166,7 +168,9 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
         row.push(decimal(sent.floor(), 0));
         row.push(decimal(completed.floor(), 0));
         row.push(decimal(lost, places));
-        row.push(decimal(collection.achieved(cell), 2));
+        row.push(words_of(collection.metric(cell, Metric::Qps), |qps| {
+            decimal(qps, 2)
+        }));
         row.push(words_of(collection.metric(cell, Metric::Mean), latency));
         let offered = mean(|it| it.total.counts.offered as f64);
         row.push(success(completed, offered));

@@ -2,7 +2,7 @@
 
 use measure::comparison::{Cell as Run, Comparison, Contender, Figures};
 use measure::metric::Metric;
-use measure::notation::{decimal, fraction, latency, percent};
+use measure::notation::{decimal, latency, percent};
 use measure::{OverRuns, RunRecord};
 
 use crate::collection::{Collection, Source, TRANSPORT, server_cpu};
@@ -53,9 +53,13 @@ fn figures(collection: &Collection, comparison: &Comparison) -> Sheet {
             sheet.rows.push(line);
         }
     };
-    row("queries a second", &|it| {
-        Some(range(it, |f| Some(f.achieved_qps), thousands))
-    });
+    row(
+        "queries a second",
+        &|it| match it.median.achieved_is_at_least {
+            true => Some(format!("at least {}", thousands(it.median.achieved_qps))),
+            false => some_range(it, |f| Some(f.achieved_qps), thousands),
+        },
+    );
     row("mean latency", &|it| {
         some_range(it, |f| f.latency_mean_ns, latency)
     });
@@ -68,13 +72,14 @@ fn figures(collection: &Collection, comparison: &Comparison) -> Sheet {
     row("tail latency (p99)", &|it| {
         some_range(it, |f| f.latency_p99_ns, latency)
     });
-    row("lost", &|it| Some(fraction(it.median.lost_share)));
+    row("lost", &|it| comparison::lost(&it.median));
     row("full handshake, p50", &|it| {
         some_range(it, |f| f.handshake_p50_ns, latency)
     });
     let median = |contender: &Contender, figure: fn(&RunRecord) -> Option<f64>| {
         let of = |run: &&Source| run.record.scenario.transport == contender.transport;
         let all = collection.runs.iter().filter(of);
+        let all = all.filter(|run| run.record.why_left_out().is_none());
         let spread = OverRuns::median(all.filter_map(|run| figure(&run.record)))?;
         Some(spread.value)
     };
@@ -110,8 +115,11 @@ fn costs(comparison: &Comparison) -> Sheet {
         let from = cost.from.to_string();
         let to = cost.to.to_string();
         let mut line = vec![format!("{} \u{2192} {}", transport(&from), transport(&to))];
-        line.push(comparison::signed(cost.achieved_qps.difference, thousands));
-        line.push(comparison::percent_of(&cost.achieved_qps));
+        let change = cost.achieved_qps;
+        let difference =
+            |it: measure::comparison::Change| comparison::signed(it.difference, thousands);
+        line.push(change.map_or_else(|| "-".into(), difference));
+        line.push(change.map_or_else(|| "-".into(), |it| comparison::percent_of(&it)));
         line.push(cost.servers.map_or_else(|| "-".into(), |it| decimal(it, 2)));
         for change in [cost.latency_p50_ns, cost.latency_p99_ns] {
             let none = String::new;
@@ -135,14 +143,6 @@ fn thousands(qps: f64) -> String {
 }
 
 /// A median with its range where there are several runs.
-fn range(
-    contender: &Contender,
-    figure: impl Fn(&Figures) -> Option<f64>,
-    words: impl Fn(f64) -> String,
-) -> String {
-    some_range(contender, figure, words).unwrap_or_else(|| "-".into())
-}
-
 fn some_range(
     contender: &Contender,
     figure: impl Fn(&Figures) -> Option<f64>,

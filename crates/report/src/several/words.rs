@@ -29,6 +29,7 @@ pub(crate) fn remarks(collection: &Collection) -> Vec<Remark> {
     remarks.extend(losses(collection));
     remarks.extend(littles_law(collection));
     remarks.extend(limits(collection));
+    remarks.extend(left_out(collection));
     remarks.extend(cautions(collection));
     remarks.extend(found_together(collection));
     remarks.extend(advice(collection));
@@ -53,7 +54,9 @@ fn costs(collection: &Collection) -> Vec<Remark> {
     for cost in &comparison.costs {
         let (from, to) = (cost.from.to_string(), cost.to.to_string());
         let (from, to) = (transport(&from), transport(&to));
-        let change = &cost.achieved_qps;
+        let Some(change) = &cost.achieved_qps else {
+            continue;
+        };
         let direction = if change.difference < 0.0 {
             "fewer"
         } else {
@@ -84,13 +87,16 @@ fn over_axis(collection: &Collection) -> Vec<Remark> {
         return Vec::new();
     };
     let dimension = &collection.varies[axis];
-    let mut lines: Vec<(Vec<&Value>, Vec<&Cell>)> = Vec::new();
+    let mut lines: Vec<(Vec<&Value>, Vec<(&Cell, f64)>)> = Vec::new();
     for cell in &collection.cells {
+        let Some(qps) = collection.achieved(cell) else {
+            continue;
+        };
         let others = cell.values.iter().enumerate().filter(|(at, _)| *at != axis);
         let others: Vec<&Value> = others.map(|it| it.1).collect();
         match lines.iter_mut().find(|line| line.0 == others) {
-            Some(line) => line.1.push(cell),
-            None => lines.push((others, vec![cell])),
+            Some(line) => line.1.push((cell, qps)),
+            None => lines.push((others, vec![(cell, qps)])),
         }
     }
     if lines.len() > LINES_TOLD_MAX {
@@ -98,15 +104,15 @@ fn over_axis(collection: &Collection) -> Vec<Remark> {
     }
     let mut remarks = Vec::new();
     for (_, mut cells) in lines {
-        cells.sort_by_key(|cell| dimension.rank(&cell.values[axis]));
-        if let [first, .., last] = cells.as_slice() {
+        cells.sort_by_key(|(cell, _)| dimension.rank(&cell.values[axis]));
+        if let [(first, _), .., (last, qps)] = cells.as_slice() {
             let name = line_name(collection, axis, first);
             let text = format!("{name}{}", along(collection, axis, &cells));
             remarks.push(shows(text, "throughput"));
             if dimension.name == CLIENTS
                 && let Value::Number(clients) = last.values[axis]
             {
-                let each = rate(collection.achieved(last) / clients.max(1.0));
+                let each = rate(qps / clients.max(1.0));
                 let at = dimension.words(&last.values[axis]);
                 remarks.push(shows(
                     format!("{name}at {at} each client had {each}"),
@@ -119,9 +125,9 @@ fn over_axis(collection: &Collection) -> Vec<Remark> {
 }
 
 /// From the first to the last of the cells of a line, and the highest on the way.
-fn along(collection: &Collection, axis: usize, cells: &[&Cell]) -> String {
-    let rates: Vec<f64> = cells.iter().map(|cell| collection.achieved(cell)).collect();
-    let at = |place: usize| collection.varies[axis].words(&cells[place].values[axis]);
+fn along(collection: &Collection, axis: usize, cells: &[(&Cell, f64)]) -> String {
+    let rates: Vec<f64> = cells.iter().map(|(_, qps)| *qps).collect();
+    let at = |place: usize| collection.varies[axis].words(&cells[place].0.values[axis]);
     let last = cells.len() - 1;
     let (low, high) = rates
         .iter()
@@ -185,7 +191,12 @@ fn alike(collection: &Collection) -> Vec<Remark> {
     }
     let mut remarks = Vec::new();
     for pair in cells.windows(2) {
-        let (first, second) = (collection.achieved(pair[0]), collection.achieved(pair[1]));
+        let rates = collection
+            .achieved(pair[0])
+            .zip(collection.achieved(pair[1]));
+        let Some((first, second)) = rates else {
+            continue;
+        };
         let apart = (first - second).abs() / first.max(second).max(1.0);
         if apart > SAME {
             continue;
@@ -216,20 +227,25 @@ fn alike(collection: &Collection) -> Vec<Remark> {
 }
 
 fn losses(collection: &Collection) -> Option<Remark> {
+    let is_counted = |cell: &&Cell| collection.counted(cell).next().is_some();
+    let cells = collection.cells.iter().filter(is_counted).count();
+    if cells == 0 {
+        return None;
+    }
     let lossy = collection.cells.iter().filter(|cell| {
-        let mut records = collection.records(cell);
+        let mut records = collection.counted(cell);
         records.any(|record| record.total.counts.lost() > 0)
     });
     let lossy: Vec<String> = lossy.map(|cell| collection.name(cell)).collect();
     let text = match lossy.len() {
         0 => "no query was lost in any run".to_owned(),
-        few if few <= CELLS_TOLD_MAX && few < collection.cells.len() => {
+        few if few <= CELLS_TOLD_MAX && few < cells => {
             format!("queries were lost with {} only", lossy.join("; "))
         }
         many => format!(
             "queries were lost in {} of {}",
             count(many as u64),
-            counted(collection.cells.len() as u64, "scenario")
+            counted(cells as u64, "scenario")
         ),
     };
     Some(shows(text, "outcomes"))
@@ -258,7 +274,7 @@ fn littles_law(collection: &Collection) -> Option<Remark> {
     }
     let each = full.iter().filter_map(|cell| {
         let mean_s = collection.metric(cell, Metric::Mean)?.value / 1e9;
-        let qps = collection.achieved(cell);
+        let qps = collection.achieved(cell)?;
         Some(format!(
             "{} ({})",
             decimal(mean_s * qps, 1),
@@ -321,6 +337,17 @@ fn limits(collection: &Collection) -> Vec<Remark> {
         }
     }
     remarks
+}
+
+/// That some runs say nothing about the target; which they are, and why, is beside the results.
+fn left_out(collection: &Collection) -> Option<Remark> {
+    let number = collection.left_out().count() as u64;
+    let text = format!(
+        "{} of {} measured the generator or its host and are left out of figures and charts",
+        count(number),
+        counted(collection.runs.len() as u64, "run")
+    );
+    (number > 0).then(|| limit(text, "results"))
 }
 
 /// True if the hosts are alike one by one; the same ones or not.

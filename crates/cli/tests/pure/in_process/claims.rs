@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use measure::{Limit, RunRecord};
 use testing::folder::Folder;
 use testing::program::Finished;
 
@@ -85,6 +86,70 @@ fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
         table.contains("| Twice the rate \\| twice the answers | holds | qps +100.0 %"),
         "{table}"
     );
+}
+
+/// Says of these runs that the generator was their limit.
+fn limit_by_generator(folder: &Folder, cell: &str, repetitions: &[u32]) {
+    for repetition in repetitions {
+        let path = folder.path(&format!("out/records/{cell},r{repetition}.json"));
+        let mut record = RunRecord::from_json(&fs::read_to_string(&path).unwrap()).unwrap();
+        record.verdict.limit = Limit::Generator;
+        record.verdict.evidence = vec!["worker 0 used 99 % of its CPU".to_owned()];
+        fs::write(path, record.to_json_pretty()).unwrap();
+    }
+}
+
+#[test]
+fn runs_that_measured_the_generator_are_left_out_by_name_and_judge_no_claim() {
+    let folder = Folder::new("claims-left-out");
+    run(&folder);
+    limit_by_generator(&folder, "rate=2000,transport=udp", &[2]);
+    limit_by_generator(&folder, "rate=2000,transport=tcp", &[1, 2, 3]);
+    let published = r#"
+        source = "Somebody, once"
+        [[claim]]
+        says = "Twice the rate over UDP"
+        cell = { rate = 2000, transport = "udp" }
+        against = { rate = 1000, transport = "udp" }
+        holds-if = "qps > +90%"
+        [[claim]]
+        says = "Twice the rate over TCP"
+        cell = { rate = 2000, transport = "tcp" }
+        against = { rate = 1000, transport = "tcp" }
+        holds-if = "qps > +90%"
+        [[claim]]
+        says = "Slow over UDP"
+        cell = { rate = 1000, transport = "udp" }
+        against = { rate = 2000, transport = "tcp" }
+        holds-if = "qps < -10%"
+    "#;
+    let of_generator = "all of 3 runs measured the generator or its host (at least 2,000.0 qps)";
+    let text = claims(&folder, published, "").succeeded();
+    for line in [
+        "holds             Twice the rate over UDP".to_owned(),
+        "rate 2000, transport udp: 1 of 3 runs left out".to_owned(),
+        "cannot be judged  Twice the rate over TCP".to_owned(),
+        format!("qps > +90%: {of_generator} in rate 2000, transport tcp"),
+        "cannot be judged  Slow over UDP".to_owned(),
+        "1 of 3 hold, 0 do not, 2 cannot be judged here".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} is missing in\n{text}");
+    }
+    let records = folder.path("out");
+    let results = throng(&format!("experiment results {records} --metric qps")).succeeded();
+    let why = "limit generator: worker 0 used 99 % of its CPU";
+    for line in [
+        format!("left out: rate=2000,transport=udp,r2: {why}"),
+        format!("left out: rate=2000,transport=tcp,r3: {why}"),
+        format!("cannot be judged: rate 2000, transport tcp: {of_generator}"),
+    ] {
+        assert!(results.contains(&line), "{line} is missing in\n{results}");
+    }
+    let page = throng(&format!("report {records} --format markdown")).succeeded();
+    for words in ["At least", "left out of figures and charts"] {
+        assert!(page.contains(words), "{words} is missing in\n{page}");
+    }
+    assert!(!page.contains("Highest rate"), "{page}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use measure::{Limit, RunRecord};
 use testing::folder::Folder;
 use testing::program::Finished;
 
@@ -90,6 +91,42 @@ fn interrupted_experiment_makes_the_runs_that_are_missing() {
     again.succeeded();
     assert_eq!(names_in(&records), names);
     assert_eq!(fs::metadata(&kept).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn starts_that_say_nothing_about_their_server_are_made_once_more() {
+    let folder = Folder::new("experiment-repeated");
+    run(&folder, MATRIX, "").succeeded();
+    let record = |name: &str| folder.path(&format!("out/records/clients={name}.json"));
+    let limit = |name: &str| {
+        let text = fs::read_to_string(record(name)).unwrap();
+        RunRecord::from_json(&text).unwrap().verdict.limit
+    };
+    let measures_generator = |name: &str| {
+        let text = fs::read_to_string(record(name)).unwrap();
+        let mut changed = RunRecord::from_json(&text).unwrap();
+        changed.verdict.limit = Limit::Generator;
+        fs::write(record(name), changed.to_json_pretty()).unwrap();
+    };
+    // One of two, and both.
+    let (one, both) = ("1,transport=udp,r2", "5,transport=tcp,r");
+    for name in [one, &format!("{both}1"), &format!("{both}2")] {
+        measures_generator(name);
+    }
+    let again = run(&folder, MATRIX, "");
+    let text = "1 repetition measured the generator or its host: made once more";
+    assert!(again.stderr.contains(text), "{}", again.stderr);
+    again.succeeded();
+    assert_ne!(limit(one), Limit::Generator);
+    assert_eq!(limit(&format!("{both}1")), Limit::Generator);
+    let aside = folder.path(&format!("out/repeated/clients={one}"));
+    assert_eq!(names_in(&aside), [format!("clients={one}.repeated")]);
+    // Not a second time.
+    measures_generator(one);
+    let again = run(&folder, MATRIX, "");
+    assert!(!again.stderr.contains("once more"), "{}", again.stderr);
+    again.succeeded();
+    assert_eq!(limit(one), Limit::Generator);
 }
 
 #[test]
