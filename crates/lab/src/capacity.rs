@@ -4,7 +4,6 @@
 //! take and the ways in which they end. Each trial is a whole run: it ends when its last query has
 //! been answered or has timed out, so that the next one meets no backlog of its making.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use measure::capacity::search::{Aim, Next, Search};
@@ -27,6 +26,8 @@ pub struct Attempt {
     pub purpose: Purpose,
     /// Rate or clients.
     pub value: f64,
+    /// How long it offers load.
+    pub length: Duration,
 }
 
 /// A trial that was made.
@@ -48,9 +49,8 @@ pub trait Bench {
     /// It could not be started, or its record not be kept: the search ends there.
     fn make(&mut self, attempt: Attempt) -> Result<Made, Self::Error>;
 
-    /// Who has used the CPUs of this host until now, the target at that address, where it is known,
-    /// apart from others; none if nothing is measured on it.
-    fn read_cpu(&mut self, target: Option<SocketAddr>) -> Option<CpuReading>;
+    /// Who has used the CPUs of this host until now; none if nothing is measured on it.
+    fn read_cpu(&mut self) -> Option<CpuReading>;
 
     /// This host as it was before the first trial, which was made.
     fn show_host(&mut self, before: &CpuUse);
@@ -81,7 +81,6 @@ pub fn find<B: Bench>(
         overhead: OVERHEAD,
         trials: Vec::new(),
         first: None,
-        target: None,
         refusal: None,
         before: None,
     };
@@ -122,8 +121,6 @@ struct Session<'a, B: Bench> {
     overhead: Duration,
     trials: Vec<Trial>,
     first: Option<RunRecord>,
-    /// Where queries go, once that is known from the first trial, if it is one address.
-    target: Option<SocketAddr>,
     refusal: Option<String>,
     before: Option<CpuUse>,
 }
@@ -140,11 +137,11 @@ enum Step {
 impl<B: Bench> Session<'_, B> {
     /// What else runs here, before anything of ours does.
     fn look_at_host(&mut self) {
-        let Some(first) = self.bench.read_cpu(None) else {
+        let Some(first) = self.bench.read_cpu() else {
             return;
         };
         crate::host::pause(LOOK);
-        if let Some(second) = self.bench.read_cpu(None) {
+        if let Some(second) = self.bench.read_cpu() {
             self.before = Some(first.until(&second));
         }
     }
@@ -161,13 +158,15 @@ impl<B: Bench> Session<'_, B> {
                 true => LATENCY_SHARES.len(),
                 false => 0,
             };
-            if !self.trials.is_empty() && !self.has_time_for(1 + reserved) {
-                return Ok(EndedBy::Time);
-            }
             let purpose = match search.aim() {
                 Aim::Limit => Purpose::Search,
                 Aim::BelowLimit => Purpose::Latency,
+                Aim::ForLonger => Purpose::Confirmation,
             };
+            if !self.trials.is_empty() && !self.has_time_for(purpose, reserved) {
+                let ending = search.forgo_long_trials();
+                return Ok(ending.map_or(EndedBy::Time, EndedBy::from));
+            }
             match self.make(purpose, value)? {
                 Step::Ends(ended_by) => return Ok(ended_by),
                 Step::Made => {}
@@ -188,7 +187,7 @@ impl<B: Bench> Session<'_, B> {
             if self.has_latency_at(value) {
                 continue;
             }
-            if !self.has_time_for(1) {
+            if !self.has_time_for(Purpose::Latency, 0) {
                 return Ok(());
             }
             if let Step::Ends(_) = self.make(Purpose::Latency, value)? {
@@ -215,9 +214,9 @@ impl<B: Bench> Session<'_, B> {
             position: self.trials.len() + 1,
             purpose,
             value,
+            length: self.length_of(purpose),
         };
         let before = self.elapsed();
-        let cpu_before = self.bench.read_cpu(self.target);
         let Made { record, file } = match self.bench.make(attempt) {
             Ok(made) => made,
             Err(_) if self.bench.is_interrupted() => {
@@ -238,16 +237,13 @@ impl<B: Bench> Session<'_, B> {
         }
         self.count_time(&record);
         let took = self.elapsed().saturating_sub(before);
-        let beside = took.saturating_sub(Duration::from_nanos(self.plan.search.trial_ns));
+        let beside = took.saturating_sub(attempt.length);
         self.overhead = self.overhead.max(beside);
-        let cpu_after = self.bench.read_cpu(self.target);
-        let cpu = { cpu_before.zip(cpu_after) }.map(|(before, after)| before.until(&after));
         let about = (purpose, value);
-        let trial = Trial::new(about, &record, &self.plan.objective, (file, cpu));
+        let trial = Trial::new(about, &record, &self.plan.objective, file);
         self.bench.show(attempt, &trial);
         self.trials.push(trial);
         if self.first.is_none() {
-            self.target = record.scenario.target.parse().ok();
             self.first = Some(record);
         }
         Ok(Step::Made)
@@ -269,12 +265,16 @@ impl<B: Bench> Session<'_, B> {
         }
     }
 
-    /// True if so many trials more would end in time.
-    fn has_time_for(&self, trials: usize) -> bool {
-        let facts = &self.plan.search;
-        let each = Duration::from_nanos(facts.trial_ns) + self.overhead;
-        let trials = u32::try_from(trials).unwrap_or(u32::MAX);
-        self.elapsed() + each * trials <= Duration::from_nanos(facts.time_max_ns)
+    fn length_of(&self, purpose: Purpose) -> Duration {
+        Duration::from_nanos(self.plan.search.length_ns(purpose))
+    }
+
+    /// True if a trial would end in time, and so many for the latency after it.
+    fn has_time_for(&self, purpose: Purpose, latencies: usize) -> bool {
+        let latencies = u32::try_from(latencies).unwrap_or(u32::MAX);
+        let after = (self.length_of(Purpose::Latency) + self.overhead) * latencies;
+        let needed = self.length_of(purpose) + self.overhead + after;
+        self.elapsed() + needed <= Duration::from_nanos(self.plan.search.time_max_ns)
     }
 }
 

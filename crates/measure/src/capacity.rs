@@ -13,6 +13,7 @@ use crate::limit::Limit;
 use crate::notation::{chosen_fraction, counted, decimal, fraction, latency};
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
+use crate::symptoms::Symptoms;
 
 mod answer;
 mod attribution;
@@ -21,9 +22,9 @@ pub mod search;
 #[cfg(test)]
 mod tests;
 
-pub use answer::Answer;
+pub use answer::{Answer, Confirmation};
 use attribution::Excuse;
-use search::{Ending, Outcome, Search, SearchPlan};
+use search::{Ending, LENGTH_FACTOR, Outcome, Search, SearchPlan};
 
 /// Version of the document's JSON form; changes when an older reader could misread it.
 pub const CAPACITY_VERSION: &str = "1";
@@ -134,6 +135,10 @@ pub struct SearchFacts {
     pub rounds: u64,
     /// How long each trial offered load.
     pub trial_ns: u64,
+    /// How long each trial offered load whose purpose was confirmation; none in documents of
+    /// versions without such trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation_ns: Option<u64>,
     /// No trial was to begin that could not end within this time.
     pub time_max_ns: u64,
 }
@@ -152,7 +157,18 @@ impl Default for SearchFacts {
             precision: 0.01,
             rounds: 3,
             trial_ns: 2_000_000_000,
+            confirmation_ns: Some(u64::from(LENGTH_FACTOR) * 2_000_000_000),
             time_max_ns: 120_000_000_000,
+        }
+    }
+}
+
+impl SearchFacts {
+    /// How long trials of that purpose offer load.
+    pub fn length_ns(&self, purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Confirmation => self.confirmation_ns.unwrap_or(self.trial_ns),
+            Purpose::Search | Purpose::Latency => self.trial_ns,
         }
     }
 }
@@ -207,6 +223,8 @@ impl From<Ending> for EndedBy {
 pub enum Purpose {
     /// To find the limit.
     Search,
+    /// To see whether what was found is sustained for several times as long.
+    Confirmation,
     /// For the latency below it.
     Latency,
 }
@@ -264,6 +282,10 @@ pub struct Trial {
     pub evidence: String,
     /// What its verdict advises.
     pub advice: Vec<String>,
+    /// Responses a second, if the target admitted a constant rate and dropped what exceeded it,
+    /// from the start or after a burst; none if nothing shows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admitted_qps: Option<f64>,
     /// The file that keeps its record; none if none does.
     pub record: Option<String>,
 }
@@ -372,13 +394,14 @@ impl Trial {
         (purpose, value): (Purpose, f64),
         record: &RunRecord,
         objective: &Objective,
-        (file, cpu): (Option<String>, Option<CpuUse>),
+        file: Option<String>,
     ) -> Self {
         let breaches = objective.breaches(record);
         let verdict = &record.verdict;
+        let symptoms = Symptoms::of(record);
         let excuse = match breaches.is_empty() {
             true => None,
-            false => attribution::excuse(objective, record, cpu.as_ref()),
+            false => attribution::excuse(objective, &symptoms),
         };
         let (outcome, excuse) = match (breaches.is_empty(), excuse) {
             (true, _) => (TrialOutcome::Passed, None),
@@ -395,7 +418,7 @@ impl Trial {
             outcome,
             breaches,
             excuse,
-            cpu,
+            cpu: record.host_use.clone(),
             offered_qps: record.offered_qps(),
             achieved_qps: record.achieved_qps(),
             lost_share: record.lost_share(),
@@ -405,6 +428,7 @@ impl Trial {
             limit: verdict.limit,
             evidence: verdict.evidence.first().cloned().unwrap_or_default(),
             advice: verdict.advice.clone(),
+            admitted_qps: symptoms.rate_limited.map(|it| it.admitted_qps),
             record: file,
         }
     }
@@ -421,12 +445,17 @@ impl Trial {
             TrialOutcome::Generator | TrialOutcome::Host | TrialOutcome::Outage => {
                 Outcome::Undecided
             }
-            TrialOutcome::Failed => Outcome::Failed {
-                answered: match facts.rate_per_client_qps {
-                    Some(each) => Some(self.achieved_qps / each),
-                    None => Some(self.achieved_qps),
-                },
-            },
+            TrialOutcome::Failed => {
+                let answered_qps = match self.purpose {
+                    // Its first part may have been a burst.
+                    Purpose::Confirmation => self.admitted_qps,
+                    Purpose::Search | Purpose::Latency => Some(self.achieved_qps),
+                };
+                Outcome::Failed {
+                    answered: answered_qps
+                        .map(|qps| qps / facts.rate_per_client_qps.unwrap_or(1.0)),
+                }
+            }
         }
     }
 }
@@ -465,7 +494,7 @@ impl CapacityPlan {
         })
     }
 
-    /// Trials that are probably needed.
+    /// Trials that are probably needed, and one of several times the length.
     pub fn trials_estimated(&self) -> u64 {
         let facts = &self.search;
         let range = (facts.max / facts.start).clamp(1.0, ESTIMATED_RANGE);

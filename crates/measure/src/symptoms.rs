@@ -22,7 +22,7 @@ pub(crate) mod significance;
 pub(crate) mod tail;
 pub(crate) mod worth;
 
-pub(crate) use figures::Figures;
+pub(crate) use figures::{Figures, LATENESS_MAX_NS};
 
 use answers::*;
 use connections::*;
@@ -135,7 +135,7 @@ symptoms! {
         much if ExchangesFailed::are_many;
 
     /// Over 2 % of the queries were lost in the open loop over UDP, as many were answered in each
-    /// 10 ms or each second, and none waited at the target.
+    /// 10 ms or each second, of the run or of its second half, and none waited at the target.
     rate_limited: RateLimited = losses::rate_limited;
     /// Queries that an observed target dropped by its own count. Much: half of those lost.
     server_queries_dropped: ServerQueriesDropped = server::queries_dropped,

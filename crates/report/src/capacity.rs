@@ -76,7 +76,14 @@ fn header(capacity: &Capacity) -> String {
 pub(crate) fn answer_rows(capacity: &Capacity) -> Vec<[String; 2]> {
     let (answer, sought) = (&capacity.answer, capacity.search.sought);
     let mut rows = Vec::new();
+    let long = answer.confirmation.as_ref();
+    let length = seconds(capacity.search.length_ns(Purpose::Confirmation));
+    let failed = long.and_then(|it| it.failed);
     let what = match (answer.value, answer.is_lower_bound) {
+        (None, _) if failed.is_some() => format!(
+            "unknown; {} was not, for {length}",
+            sought.text(failed.unwrap_or_default())
+        ),
         (None, _) => format!(
             "nothing from {} on was sustained",
             sought.text(lowest(capacity))
@@ -92,10 +99,20 @@ pub(crate) fn answer_rows(capacity: &Capacity) -> Vec<[String; 2]> {
                 percent(confidence),
                 counted(capacity.rounds.len() as u64, "round")
             ),
+            None if long.is_some_and(|it| it.rate_limit.is_some()) => {
+                "what passed and what was admitted all the time".into()
+            }
             None => "what passed and what failed".into(),
         };
         let interval = format!("{} to {}  ({sure})", sought.text(low), sought.text(high));
         rows.push(["limit between".into(), interval]);
+    }
+    if let Some(passed) = long.and_then(|it| it.passed) {
+        let at = sought.text(passed);
+        rows.push([
+            "confirmed by".into(),
+            format!("a trial of {length} at {at}"),
+        ]);
     }
     rows.push(["limited by".into(), limited_by(capacity)]);
     rows
@@ -130,7 +147,12 @@ pub(crate) fn limited_by(capacity: &Capacity) -> String {
     if !because.is_empty() {
         return format!("cannot tell: {}", because.join("; "));
     }
+    let confirmation = capacity.answer.confirmation.as_ref();
+    let is_bucket = confirmation.is_some_and(|it| it.rate_limit.is_some());
     let words = match capacity.answer.limit {
+        Limit::Server if is_bucket => {
+            "a limit on the rate (token bucket), not what a server can do"
+        }
         Limit::Server => "the server",
         Limit::Generator => "the generator: the target may do more",
         Limit::Network => "the network, as this host sees it",
@@ -203,6 +225,7 @@ pub(crate) fn cells(sought: Sought, position: usize, trial: &Trial) -> [String; 
         position.to_string(),
         sought.text(trial.value),
         match (trial.purpose, trial.outcome) {
+            (Purpose::Confirmation, TrialOutcome::Passed) => "confirmed",
             (_, TrialOutcome::Generator) => "generator",
             (_, TrialOutcome::Host) => "host",
             (_, TrialOutcome::Outage) => "outage",
@@ -233,7 +256,7 @@ pub fn trial_line(sought: Sought, position: usize, trial: &Trial) -> String {
 /// Name and meaning of every column of [`csv`], in order.
 pub const CSV_COLUMNS: [(&str, &str); 14] = [
     ("trial", "position from 1"),
-    ("purpose", "search or latency"),
+    ("purpose", "search, confirmation or latency"),
     ("value", "rate in queries a second, or number of clients"),
     (
         "outcome",
@@ -279,6 +302,7 @@ fn csv_cells(trial: &Trial, position: u64) -> [String; CSV_COLUMNS.len()] {
         position.to_string(),
         match trial.purpose {
             Purpose::Search => "search",
+            Purpose::Confirmation => "confirmation",
             Purpose::Latency => "latency",
         }
         .into(),

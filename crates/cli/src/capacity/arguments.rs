@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lab::capacity::Attempt;
 use load::arrival::parse_rate;
+use measure::capacity::search::LENGTH_FACTOR;
 use measure::capacity::{CapacityPlan, Objective, SearchFacts, Sought};
 use settings::{Arrival, ClientArrival, DriverKind, Run};
 
@@ -67,6 +68,7 @@ pub(super) fn plan(arguments: &CapacityArguments) -> Result<CapacityPlan, Failur
             precision: arguments.precision,
             rounds: arguments.rounds.into(),
             trial_ns: nanos(arguments.trial_duration),
+            confirmation_ns: Some(nanos(LENGTH_FACTOR * arguments.trial_duration)),
             time_max_ns: nanos(arguments.max_duration),
             ..SearchFacts::default()
         },
@@ -178,6 +180,7 @@ pub(super) fn base(arguments: &CapacityArguments, plan: &CapacityPlan) -> Result
 pub(super) fn trial(base: &Group, attempt: Attempt) -> Group {
     let mut group = base.clone();
     let run = &mut group.run;
+    run.limits.duration = Some(attempt.length);
     // What is drawn in one trial is not drawn again in the next.
     let seed = &mut run.generator.seed;
     *seed = seed.wrapping_add(attempt.position as u64);

@@ -4,13 +4,12 @@
 mod arguments;
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::capacity::{Attempt, Bench, Made};
 use lab::host::{CpuReading, Host};
-use measure::capacity::{CapacityPlan, Trial};
+use measure::capacity::{CapacityPlan, Purpose, Trial};
 use measure::facts::CpuUse;
 use measure::notation::seconds;
 
@@ -83,15 +82,17 @@ fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
 fn announce(plan: &CapacityPlan) {
     let facts = &plan.search;
     let trials = plan.trials_estimated();
-    let each_ns = facts.trial_ns + facts.trial_ns / 10;
-    let all_ns = (trials * each_ns).min(facts.time_max_ns);
+    let long_ns = facts.length_ns(Purpose::Confirmation);
+    let load_ns = trials * facts.trial_ns + long_ns;
+    let all_ns = (load_ns + load_ns / 10).min(facts.time_max_ns);
     tell!(
         "searching for the highest load with {}",
         plan.objective.text()
     );
     tell!(
-        "some {trials} trials of {}, about {}, at most {} (--max-duration)",
+        "some {trials} trials of {} and one of {}, about {}, at most {} (--max-duration)",
         seconds(facts.trial_ns),
+        seconds(long_ns),
         seconds(all_ns),
         seconds(facts.time_max_ns)
     );
@@ -125,8 +126,8 @@ impl Bench for Trials<'_> {
         })
     }
 
-    fn read_cpu(&mut self, target: Option<SocketAddr>) -> Option<CpuReading> {
-        (!self.base.run.is_simulated()).then(|| Host::this().cpu_reading(target))
+    fn read_cpu(&mut self) -> Option<CpuReading> {
+        (!self.base.run.is_simulated()).then(|| Host::this().cpu_reading(None))
     }
 
     fn show_host(&mut self, before: &CpuUse) {

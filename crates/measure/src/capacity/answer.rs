@@ -5,11 +5,27 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::search::Search;
-use super::{CapacityPlan, EndedBy, Found, Trial, TrialOutcome};
+use super::search::{LongTrials, Search};
+use super::{CapacityPlan, EndedBy, Found, Purpose, Trial, TrialOutcome};
 use crate::limit::Limit;
-use crate::notation::{count, counted, latency};
+use crate::notation::{count, counted, latency, seconds};
 use crate::statistics::Bootstrap;
+use crate::symptoms::LATENESS_MAX_NS;
+
+/// What trials of several times the length have shown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Confirmation {
+    /// The value that shorter trials had found.
+    pub found: f64,
+    /// The value that passed; none if none did.
+    pub passed: Option<f64>,
+    /// The lowest value that failed; none if none did.
+    pub failed: Option<f64>,
+    /// The value that the target admitted all the time once a burst was over: its rate limit, such
+    /// as the rate at which a token bucket is refilled. None if nothing shows one.
+    pub rate_limit: Option<f64>,
+}
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +42,10 @@ pub struct Answer {
     /// Coverage of `low` to `high`: they are ends of bootstrap intervals of the median of what
     /// passed and of what failed. None if there was one round or none.
     pub confidence: Option<f64>,
+    /// What longer trials have shown; none if none decided anything, or in a document of a version
+    /// that made none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<Confirmation>,
     /// What kept the value from being higher.
     pub limit: Limit,
     /// Why it cannot be told what the target sustains beyond `value`: what disturbed the trials,
@@ -45,6 +65,7 @@ impl Answer {
             EndedBy::Found => of_rounds(found.search),
             _ => so_far(found),
         };
+        answer.correct_by_long_trials(found.search);
         let sought = plan.search.sought;
         let value = answer.value;
         // The trial just above what was sustained says why it is not more.
@@ -70,7 +91,108 @@ impl Answer {
             }
             (_, Some(trial)) => answer.unconfirmed(&sought.text(trial.value), trial, found),
         }
+        answer.tell_rate_limit(plan, found);
+        answer.tell_length(plan, found);
         answer
+    }
+
+    /// What a target admits only as a burst is not sustained.
+    fn correct_by_long_trials(&mut self, search: &Search) {
+        let decided = |it: &&LongTrials| it.passed.is_some() || it.failed.is_some();
+        let Some(long) = search.long_trials().filter(decided) else {
+            return;
+        };
+        self.confirmation = Some(Confirmation {
+            found: long.found,
+            passed: long.passed,
+            failed: long.failed,
+            rate_limit: long.admitted,
+        });
+        if let Some(admitted) = long.admitted {
+            // Less than what is admitted all the time needs no burst.
+            let below = || search.history().proven_below(admitted);
+            self.value = long.passed.or_else(below);
+            self.low = self.value;
+            self.high = Some(self.value.map_or(admitted, |value| admitted.max(value)));
+            self.confidence = None;
+        }
+    }
+
+    /// A rate at which the target admits queries is no capacity of it.
+    fn tell_rate_limit(&mut self, plan: &CapacityPlan, found: &Found<'_>) {
+        let sought = plan.search.sought;
+        let long = self.confirmation.as_ref();
+        let trials = found.trials.iter().rev();
+        let mut limited = trials.filter(|it| it.outcome == TrialOutcome::Failed);
+        let limited = limited.find(|it| it.admitted_qps.is_some());
+        let burst = long.zip(long.and_then(|it| it.rate_limit));
+        let is_blamed = self.limit == Limit::Server || burst.is_some();
+        let Some(trial) = limited.filter(|_| is_blamed) else {
+            return;
+        };
+        if !self.evidence.contains(&trial.evidence) {
+            let at = sought.text(trial.value);
+            self.evidence.push(format!("at {at}: {}", trial.evidence));
+        }
+        if let Some((long, rate_limit)) = burst {
+            self.limit = Limit::Server;
+            self.evidence.push(format!(
+                "bursts are admitted, {} for {}; {} is sustained: a limit on the rate (token \
+                 bucket) rather than capacity",
+                sought.text(long.found),
+                seconds(plan.search.trial_ns),
+                sought.text(rate_limit)
+            ));
+        }
+        for advice in trial.advice.iter().take(1).chain([&OBSERVE.to_owned()]) {
+            if !self.advice.contains(advice) {
+                self.advice.push(advice.clone());
+            }
+        }
+    }
+
+    /// Says for how long the value was not tried, or not sustained.
+    fn tell_length(&mut self, plan: &CapacityPlan, found: &Found<'_>) {
+        let facts = &plan.search;
+        let length = seconds(facts.length_ns(Purpose::Confirmation));
+        let shorter = seconds(facts.trial_ns);
+        let (said, advice) = match &self.confirmation {
+            None if self.value.is_some() && facts.confirmation_ns.is_some() => (
+                format!(
+                    "not confirmed by a trial of {length}: the target may admit for {shorter} \
+                     what it does not sustain"
+                ),
+                Some("give it more time: --max-duration".to_owned()),
+            ),
+            Some(Confirmation {
+                found: value,
+                failed: Some(failed),
+                passed,
+                rate_limit,
+            }) => {
+                let is_long = |it: &&Trial| it.purpose == Purpose::Confirmation;
+                let mut long = found.trials.iter().rev().filter(is_long);
+                let why = long.find(|it| it.outcome == TrialOutcome::Failed);
+                let is_open = passed.is_none() && rate_limit.is_none();
+                let why = why.filter(|_| is_open).map(|it| it.breaches.join("; "));
+                (
+                    format!(
+                        "trials of {shorter} passed at {}, one of {length} failed at {}{}",
+                        facts.sought.text(*value),
+                        facts.sought.text(*failed),
+                        why.map_or_else(String::new, |why| format!(": {why}"))
+                    ),
+                    is_open.then(|| {
+                        let length = length.replace(' ', "");
+                        format!("search with longer trials: --trial-duration {length}")
+                    }),
+                )
+            }
+            _ => return,
+        };
+        self.evidence.push(said);
+        self.advice
+            .extend(advice.filter(|it| !self.advice.contains(it)));
     }
 
     /// Time was over, or the user's patience, before repetition confirmed what failed.
@@ -112,10 +234,13 @@ impl Answer {
         self.limit = match trial.limit {
             _ if trial.outcome == TrialOutcome::Generator => Limit::Generator,
             told if is_told => told,
+            // Whether the load is the cause is open: less load was not answered either, or the
+            // target is gone.
+            _ if trial.lost_share >= 1.0 => Limit::Unknown,
             // Everything was answered and sent in time, only not as soon as asked for.
             _ => Limit::Server,
         };
-        if is_told {
+        if is_told || self.limit == Limit::Unknown {
             self.evidence.push(trial.evidence.clone());
         }
         if self.limit != Limit::Server {
@@ -124,7 +249,9 @@ impl Answer {
         if self.limit == Limit::Generator {
             self.is_lower_bound = self.value.is_some();
             self.high = None;
-            if let Some(late) = trial.send_lateness_p99_ns {
+            let late = trial.send_lateness_p99_ns;
+            // What a timer's granularity makes is no reason.
+            if let Some(late) = late.filter(|late| *late > LATENESS_MAX_NS) {
                 let late = latency(late as f64);
                 let words = format!("queries were sent up to {late} late (p99)");
                 if !self.evidence.iter().any(|line| line.contains(&words)) {
@@ -192,6 +319,8 @@ impl Answer {
     }
 }
 
+const OBSERVE: &str = "observe the server, or look for rate limits in its configuration";
+
 const QUIET: &str =
     "stop other load on this host, or run the generator on another one, and search again";
 
@@ -215,6 +344,7 @@ fn blank() -> Answer {
         low: None,
         high: None,
         confidence: None,
+        confirmation: None,
         limit: Limit::Unknown,
         cannot_tell: Vec::new(),
         evidence: Vec::new(),

@@ -9,12 +9,14 @@
 //! CPU is no limit of the target.
 
 use super::{Objective, goodput_share};
-use crate::facts::CpuUse;
 use crate::histogram::Histogram;
 use crate::interval::per;
 use crate::limit::Limit;
-use crate::notation::{latency, percent};
+use crate::notation::{fraction, latency, percent};
 use crate::record::RunRecord;
+use crate::symptoms::Symptoms;
+use crate::symptoms::host::{target_starved_from, target_waited_ns};
+use crate::symptoms::losses::BURST_QUERIES;
 use crate::timeline::outages::OutageKind;
 
 /// Why a trial that missed the objective decides nothing.
@@ -35,6 +37,8 @@ const WAITED: f64 = 0.05;
 /// A query is delayed if it left later than this share of the longest latency allowed: a delay on
 /// either way, and the burst that follows it, together make the rest.
 const DELAY_SHARE: u64 = 4;
+/// Of a 99th percentile this share is later.
+const LATE_MAX: f64 = 0.01;
 /// Queries that left later than this left as a burst.
 const BURST_NS: u64 = 1_000_000;
 /// A delay hits the queries that are due in it, the responses that come in it, and those that are
@@ -45,34 +49,35 @@ const TARGET_WAITED: f64 = 0.01;
 /// Others that use less of the CPUs of a host, in CPUs, hardly take anything from anybody.
 const OTHERS: f64 = 0.1;
 
-/// Looks for something on this host that explains the breaches of `record`, if it has any.
-pub(super) fn excuse(
-    objective: &Objective,
-    record: &RunRecord,
-    cpu: Option<&CpuUse>,
-) -> Option<Excuse> {
-    if let Some(excuse) = of_outage(objective, record) {
+/// Looks for something on this host that explains the breaches of a run, if it has any.
+pub(super) fn excuse(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
+    let record = symptoms.figures.record;
+    if let Some(excuse) = of_outage(objective, symptoms) {
         return Some(excuse);
+    }
+    // A host that is not quiet makes no constant rate.
+    if symptoms.rate_limited.is_some() {
+        return None;
     }
     // Wrong answers are nobody else's.
     if goodput_share(record) < objective.goodput_share_min && record.total.counts.responses > 0 {
         return None;
     }
-    let by_generator = of_saturated_generator(record)
-        .or_else(|| of_delayed_generator(objective, record))
-        .map(|excuse| with_others(excuse, cpu));
-    by_generator.or_else(|| of_starved_target(record, cpu?))
+    let by_generator = of_saturated_generator(symptoms)
+        .or_else(|| of_delayed_generator(objective, symptoms))
+        .map(|excuse| with_others(excuse, record));
+    by_generator.or_else(|| of_starved_target(symptoms))
 }
 
 /// An outage is no overload if the objective was met outside of it.
-fn of_outage(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
-    let outages = record.outages()?;
+fn of_outage(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
+    let (record, outages) = (symptoms.figures.record, &symptoms.figures.outages);
     let longest = outages.each.iter().max_by_key(|it| it.length_ns())?;
     let outside = &outages.outside;
     if outside.due == 0 || per(outside.lost as f64, outside.due as f64) > objective.lost_share_max {
         return None;
     }
-    let interval = record.outside_of(&outages);
+    let interval = record.outside_of(outages);
     let p99 = interval.distributions.latency.percentile(0.99);
     let goodput = interval.counts.goodput(&record.scenario.goodput_rcodes);
     let goodput = per(goodput as f64, interval.counts.responses as f64);
@@ -101,8 +106,9 @@ fn of_outage(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
 }
 
 /// What else ran, where the generator had to wait for its CPU.
-fn with_others(excuse: Excuse, cpu: Option<&CpuUse>) -> Excuse {
-    let others = cpu.filter(|cpu| cpu.others_cpus() >= OTHERS);
+fn with_others(excuse: Excuse, record: &RunRecord) -> Excuse {
+    let others = record.host_use.as_ref();
+    let others = others.filter(|cpu| cpu.others_cpus() >= OTHERS);
     match (excuse, others) {
         (Excuse::Host(why), Some(cpu)) => Excuse::Host(format!("{why}; {}", cpu.others_text())),
         (excuse, _) => excuse,
@@ -115,7 +121,8 @@ fn most_waiting(record: &RunRecord) -> f64 {
     shares.fold(0.0, f64::max)
 }
 
-fn of_saturated_generator(record: &RunRecord) -> Option<Excuse> {
+fn of_saturated_generator(symptoms: &Symptoms<'_>) -> Option<Excuse> {
+    let record = symptoms.figures.record;
     let is_full = |share: f64| share >= BUSY;
     let mut workers = record.workers.iter();
     let is_saturated = workers.any(|worker| is_full(worker.busy_share() + worker.cpu_wait_share()));
@@ -137,17 +144,19 @@ fn waited_text(waited: f64) -> String {
 }
 
 /// Queries and responses that waited for the generator explain what is late and what is lost.
-fn of_delayed_generator(objective: &Objective, record: &RunRecord) -> Option<Excuse> {
+fn of_delayed_generator(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
+    let record = symptoms.figures.record;
     let waited = most_waiting(record);
     let lateness = &record.total.distributions.send_lateness;
     let limit_ns = objective.latency_p99_ns_max;
     // A query over a connection also waits for the connection, which is the target's part.
     let has_connections = record.scenario.transport.has_connections();
+    let delay_ns = limit_ns / DELAY_SHARE;
     let (delayed, in_bursts) = match has_connections {
         true if waited < WAITED => (0.0, 0.0),
         true => (waited, waited),
         false => (
-            share_above(lateness, limit_ns / DELAY_SHARE),
+            share_above(lateness, delay_ns),
             share_above(lateness, BURST_NS.min(limit_ns)),
         ),
     };
@@ -159,11 +168,15 @@ fn of_delayed_generator(objective: &Objective, record: &RunRecord) -> Option<Exc
     let unanswered = counts
         .lost()
         .max(counts.offered.saturating_sub(counts.responses));
-    let lost = per(
-        unanswered.saturating_sub(ours) as f64,
-        counts.offered as f64,
-    );
-    if lost > objective.lost_share_max + QUERIES_PER_DELAYED * in_bursts {
+    let share = |number: u64| per(number as f64, counts.offered as f64);
+    let lost = share(unanswered.saturating_sub(ours));
+    // A generator that has its CPU loses queries only by bursts that a receive buffer cannot hold.
+    let burst = lateness.max_ns().unwrap_or(0) as f64 / 1e9 * record.offered_qps();
+    let by_bursts = match waited >= WAITED || burst >= BURST_QUERIES {
+        true => QUERIES_PER_DELAYED * in_bursts,
+        false => 0.0,
+    };
+    if lost > objective.lost_share_max + by_bursts {
         return None;
     }
     let is_of_verdict = record.verdict.limit == Limit::Generator;
@@ -171,8 +184,16 @@ fn of_delayed_generator(objective: &Objective, record: &RunRecord) -> Option<Exc
         // Over connections nothing else tells whether they were late or the generator was.
         return is_of_verdict.then_some(Excuse::Generator);
     }
-    let p99 = lateness.percentile(0.99).unwrap_or(0);
-    let mut why = format!("queries were sent up to {} late (p99)", latency(p99 as f64));
+    let is_late = share_above(&record.total.distributions.latency, limit_ns) > LATE_MAX;
+    let (late, than_ns) = match is_late {
+        true => (share_above(lateness, delay_ns), delay_ns),
+        false => (in_bursts, BURST_NS.min(limit_ns)),
+    };
+    let mut why = format!(
+        "{} of the queries were sent more than {} late",
+        fraction(late),
+        latency(than_ns as f64)
+    );
     if waited >= WAITED {
         why = format!("{}, and {why}", waited_text(waited));
     }
@@ -187,38 +208,37 @@ fn is_latency_explained(objective: &Objective, record: &RunRecord, delayed: f64)
         true => (&distributions.service, QUERIES_PER_DELAYED * delayed),
         false => (&distributions.path.network, delayed),
     };
+    let limit_ns = objective.latency_p99_ns_max;
     let is_answered = !distributions.latency.is_empty();
-    let late = share_above(times, objective.latency_p99_ns_max);
-    is_answered && late <= 0.01 + explained
+    let late = share_above(times, limit_ns);
+    // Delays that are short against the limit, or few, do not make the rest of them either. A
+    // query that waits for its connection is another matter.
+    let late_in_all = match record.scenario.transport.has_connections() {
+        true => 0.0,
+        false => share_above(&distributions.latency, limit_ns),
+    };
+    is_answered
+        && late <= LATE_MAX + explained
+        && late_in_all <= LATE_MAX + QUERIES_PER_DELAYED * delayed
 }
 
 /// A target on this host that had to wait for a CPU that others used.
-fn of_starved_target(record: &RunRecord, cpu: &CpuUse) -> Option<Excuse> {
-    if !(cpu.is_target_here || record.self_test) || cpu.others_cpus() < OTHERS {
-        return None;
+fn of_starved_target(symptoms: &Symptoms<'_>) -> Option<Excuse> {
+    let figures = &symptoms.figures;
+    if let Some(starved) = target_starved_from(figures, TARGET_WAITED) {
+        return Some(Excuse::Host(format!(
+            "the target on it waited for a CPU {} of the time; {}",
+            percent(starved.waited),
+            starved.others
+        )));
     }
-    let phases = &record.phases;
-    let all_ns = phases.connect_ns + phases.warmup_ns + phases.run_ns + phases.drain_ns;
-    let responder = record.responder.and_then(|it| it.cpu_wait_ns);
-    let responder = responder.map(|ns| per(ns as f64, all_ns as f64));
-    let process = cpu
-        .target_wait_ns
-        .map(|ns| per(ns as f64, cpu.wall_ns as f64));
-    let waited = match record.self_test {
-        true => responder,
-        false => process,
-    };
-    let others = cpu.others_text();
-    match waited {
-        Some(share) if share < TARGET_WAITED => None,
-        Some(share) => Some(Excuse::Host(format!(
-            "the target on it waited for a CPU {} of the time; {others}",
-            percent(share)
-        ))),
-        None => Some(Excuse::Host(format!(
-            "{others}, which the target on it may have needed"
-        ))),
-    }
+    let host = figures.record.host_use.as_ref()?;
+    let is_here = host.is_target_here || figures.record.self_test;
+    let is_unknown = target_waited_ns(figures).is_none();
+    (is_here && is_unknown && host.others_cpus() >= OTHERS).then(|| {
+        let others = host.others_text();
+        Excuse::Host(format!("{others}, which the target on it may have needed"))
+    })
 }
 
 /// Share of the values that are above `limit_ns`, to the width of a bucket; 0 without values.

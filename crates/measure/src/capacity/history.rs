@@ -60,7 +60,12 @@ impl History {
 
     /// The highest value that passed.
     pub fn proven(&self) -> Option<f64> {
-        let passed = self.decided.iter().filter(|(_, passed)| *passed);
+        self.proven_below(f64::INFINITY)
+    }
+
+    /// The highest value that passed of those that are at most `most`.
+    pub fn proven_below(&self, most: f64) -> Option<f64> {
+        let passed = self.decided.iter().filter(|it| it.1 && it.0 <= most);
         passed.map(|(value, _)| *value).reduce(f64::max)
     }
 

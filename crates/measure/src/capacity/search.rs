@@ -12,9 +12,16 @@
 //! with that how many have to fail just above a limit before it is one
 //! ([`history`](super::history)). What cannot be told by then is not told.
 //!
+//! What was found so is confirmed by a trial of several times the length
+//! ([`LongTrials`]): what a target admits for some seconds is no capacity.
+//!
 //! Call [`Search::next`] for what to try, then [`Search::learn`] with its outcome.
 
 use super::history::History;
+
+mod long_trials;
+
+pub use long_trials::{LENGTH_FACTOR, LongTrials};
 
 /// The range and the precision of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +136,9 @@ pub enum Aim {
     Limit,
     /// To see whether less than the limit is sustained.
     BelowLimit,
+    /// To see, by a trial that is longer, whether what was found is sustained. Of such a trial,
+    /// [`Outcome::Failed`] has the rate that was admitted all the time, if there was one.
+    ForLonger,
 }
 
 /// Shares of a limit that have to be sustained.
@@ -173,6 +183,8 @@ pub struct Search {
     confirmations: u32,
     ending: Option<Ending>,
     pending: f64,
+    /// Once trials of the usual length have ended as they did.
+    long: Option<(Ending, LongTrials)>,
 }
 
 impl Search {
@@ -199,6 +211,7 @@ impl Search {
             confirmations: 0,
             ending: None,
             pending: plan.start,
+            long: None,
         };
         search.choose();
         search
@@ -234,6 +247,9 @@ impl Search {
     pub fn learn(&mut self, outcome: Outcome) {
         if self.ending.is_some() {
             return;
+        }
+        if self.long.is_some() {
+            return self.learn_long(outcome);
         }
         let value = self.pending;
         self.history.add(value, outcome);
@@ -290,6 +306,7 @@ impl Search {
                 return;
             }
         }
+        self.begin_long_trials();
     }
 
     /// True if there is something to be tried in this round.
@@ -377,9 +394,10 @@ impl Search {
 
     /// What the value is tried for that [`Search::next`] names.
     pub fn aim(&self) -> Aim {
-        match self.current.is_below {
-            true => Aim::BelowLimit,
-            false => Aim::Limit,
+        match (&self.long, self.current.is_below) {
+            (Some(_), _) => Aim::ForLonger,
+            (None, true) => Aim::BelowLimit,
+            (None, false) => Aim::Limit,
         }
     }
 
@@ -537,10 +555,7 @@ impl Round {
 
     /// A value that can be typed, never beyond what bounds it; steps do not grow by rounding.
     fn rounded(&self, value: f64, plan: &SearchPlan) -> f64 {
-        let unit = match plan.whole || value >= WHOLE_FROM {
-            true => 1.0,
-            false => 1000.0,
-        };
+        let unit = unit(value, plan);
         let scaled = value * unit;
         let rounded = match self.choice {
             Choice::Up => (scaled + 1e-6).floor(),
@@ -556,4 +571,18 @@ impl Round {
             .max(least)
             .clamp(plan.min, plan.max)
     }
+}
+
+/// In what fractions a value is given.
+fn unit(value: f64, plan: &SearchPlan) -> f64 {
+    match plan.whole || value >= WHOLE_FROM {
+        true => 1.0,
+        false => 1000.0,
+    }
+}
+
+/// The next higher value that can be typed.
+fn round_up(value: f64, plan: &SearchPlan) -> f64 {
+    let unit = unit(value, plan);
+    (value * unit - 1e-6).ceil() / unit
 }

@@ -295,10 +295,14 @@ pub(super) fn sign_in_words(sign: &SignOfLoad) -> String {
 /// A fixed rate of responses, whatever was sent.
 pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.rate_limited.as_ref()?, &symptoms.figures);
+    let when = match it.burst_ns {
+        Some(burst_ns) => format!("after a burst of {}", latency(burst_ns as f64)),
+        None => "all the time".into(),
+    };
     let mut seen = format!(
-        "the target admits a fixed rate: {} were answered all the time, {} of the queries lost, \
+        "the target admits a fixed rate: {} were answered {when}, {} of the queries lost, \
          and none waited there: p50 {} against the shortest {}",
-        rate(figures.achieved_qps),
+        rate(it.admitted_qps),
         share(number_lost(figures), figures.counts.offered),
         latency(it.p50_ns as f64),
         latency(it.shortest_ns as f64)

@@ -8,6 +8,7 @@ pub(crate) use crate::limit::{Limit, Verdict};
 pub(crate) use crate::record::RunRecord;
 pub(crate) use crate::rules::judge;
 pub(crate) use crate::scenario::{Arrival, Process, Transport};
+use crate::timeline::{Bin, Timeline};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -48,6 +49,38 @@ pub(crate) fn lose(record: &mut RunRecord, number: u64) {
         interval.counts.sent += number;
         interval.counts.timeouts += number;
     });
+}
+
+/// 1,000 queries a second for ten seconds, of which `answered` are in the bin of that number.
+pub(crate) fn limited(answered: impl Fn(u64) -> u64) -> RunRecord {
+    let mut timeline = Timeline::new();
+    let mut all = 0;
+    for bin in 0..1_000 {
+        let responses = answered(bin).min(10);
+        all += responses;
+        let what = Bin {
+            due: 10,
+            sent: 10,
+            responses,
+            latency_us: responses * 100,
+            lost: 10 - responses,
+            ..Bin::default()
+        };
+        timeline.add(bin * 10_000_000, &what);
+    }
+    let mut record = crate::example::record((0..10).map(|i| interval(i, &[])).collect());
+    record.scenario.arrival = open_loop(&[(MS, 1_000)], 1_000.0).scenario.arrival;
+    let answered = interval(9, &[(100_000, all)]);
+    change_last(&mut record, |it| *it = answered.clone());
+    lose(&mut record, 10_000 - all);
+    record.timeline = Some(timeline);
+    record
+}
+
+/// A number that looks random.
+pub(crate) fn scattered(bin: u64) -> u64 {
+    let mixed = bin.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 60
 }
 
 pub(crate) fn change_last(record: &mut RunRecord, change: impl Fn(&mut Interval)) {

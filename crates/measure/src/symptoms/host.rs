@@ -63,20 +63,33 @@ pub(crate) struct TargetStarved {
 }
 
 pub(super) fn target_starved(figures: &Figures<'_>) -> Option<TargetStarved> {
-    let record = figures.record;
-    let host = record.host_use.as_ref()?;
-    let waited_ns = match record.self_test {
-        true => record.responder.and_then(|it| it.cpu_wait_ns),
-        false => host.target_wait_ns.filter(|_| host.is_target_here),
-    };
-    let waited = per(waited_ns? as f64, host.wall_ns as f64);
+    target_starved_from(figures, TARGET_WAITED)
+}
+
+/// The same of a target that waited for at least that many seconds in each second.
+pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<TargetStarved> {
+    let host = figures.record.host_use.as_ref()?;
+    let waited = per(target_waited_ns(figures)? as f64, host.wall_ns as f64);
     let others = host.others_cpus();
     // Threads of a busy target also wait for each other, and for the generator.
     let are_cause = others >= OTHERS_MIN && others >= OTHERS_OF_WAITED * waited;
-    (waited >= TARGET_WAITED && are_cause).then(|| TargetStarved {
+    (waited >= least && are_cause).then(|| TargetStarved {
         waited,
         others: host.others_text(),
     })
+}
+
+/// How long a target on this host waited for CPUs; none if that is unknown.
+pub(crate) fn target_waited_ns(figures: &Figures<'_>) -> Option<u64> {
+    let record = figures.record;
+    match record.self_test {
+        true => record.responder.and_then(|it| it.cpu_wait_ns),
+        false => record
+            .host_use
+            .as_ref()
+            .filter(|host| host.is_target_here)
+            .and_then(|host| host.target_wait_ns),
+    }
 }
 
 /// Datagrams or frames that the generator's sockets (SO_RXQ_OVFL) or the queues of its interface

@@ -51,7 +51,7 @@ const HELD_MIN: f64 = 0.01;
 /// From this share of the slots on, they set the rate.
 const HELD_MAX: f64 = 0.1;
 /// Queries that a receive buffer of Linux' default size holds: each takes 768 bytes of 212,992.
-const BURST_QUERIES: f64 = 250.0;
+pub(crate) const BURST_QUERIES: f64 = 250.0;
 /// How long the burst takes with which a closed loop may begin.
 const BURST_NS: u64 = 100_000_000;
 
@@ -145,6 +145,10 @@ fn more_at_peaks(figures: &Figures<'_>) -> Option<SignOfLoad> {
 pub(crate) struct RateLimited {
     /// Responses that were truncated: RRL sends them in place of some of those that it drops.
     pub(crate) truncated: u64,
+    /// Queries a second that were answered; after the burst, if there was one.
+    pub(crate) admitted_qps: f64,
+    /// How long all queries were answered before that; none if the rate was fixed from the start.
+    pub(crate) burst_ns: Option<u64>,
     pub(crate) p50_ns: u64,
     pub(crate) shortest_ns: u64,
 }
@@ -163,22 +167,43 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     let timeline = figures.record.timeline.as_ref()?;
     let whole = (figures.record.measured_ns / timeline.width_ns()) as usize;
     let bins = timeline.bins().get(..whole.min(timeline.bins().len()))?;
-    let answered = bins.iter().map(|bin| bin.due - bin.lost.min(bin.due));
-    let answered: Vec<f64> = answered.map(|it| it as f64).collect();
-    // A token bucket may be filled once a second.
-    let second = (SECOND_NS / timeline.width_ns()).max(1) as usize;
-    let seconds = answered.chunks_exact(second);
-    let seconds: Vec<f64> = seconds.map(|bins| bins.iter().sum()).collect();
-    let is_fixed = is_plateau(&answered, share, PLATEAU_BINS, PLATEAU)
-        || is_plateau(&seconds, share, PLATEAU_SECONDS, PLATEAU_OF_SECONDS);
-    let truncated = figures.counts.truncated;
-    let responses = figures.counts.responses;
+    // A token bucket that is full admits all queries first.
+    let burst = bins.iter().take_while(|bin| bin.lost == 0).count();
+    let from = match is_fixed(bins, timeline.width_ns()) {
+        true => 0,
+        false if is_fixed(&bins[bins.len() / 2..], timeline.width_ns()) => bins.len() / 2,
+        false => return None,
+    };
+    let fixed = &bins[from..];
+    let answered: u64 = fixed.iter().map(answered_in).sum();
+    let lasted_s = (fixed.len() as u64 * timeline.width_ns()) as f64 / 1e9;
+    let (truncated, responses) = (figures.counts.truncated, figures.counts.responses);
     let are_many = significance::is_above(truncated, responses, TRUNCATED_MIN);
-    is_fixed.then(|| RateLimited {
+    Some(RateLimited {
         truncated: if are_many { truncated } else { 0 },
+        admitted_qps: per(answered as f64, lasted_s),
+        burst_ns: (from > 0 && burst > 0).then(|| burst as u64 * timeline.width_ns()),
         p50_ns: figures.service_p50_ns.unwrap_or(0),
         shortest_ns: figures.path_ns.unwrap_or(0),
     })
+}
+
+fn answered_in(bin: &Bin) -> u64 {
+    bin.due - bin.lost.min(bin.due)
+}
+
+/// True if queries were lost in these bins, and as many were answered in each bin or each second.
+fn is_fixed(bins: &[Bin], width_ns: u64) -> bool {
+    let sum = |of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>() as f64;
+    let lost = per(sum(|bin| bin.lost), sum(|bin| bin.due));
+    let answered: Vec<f64> = bins.iter().map(|it| answered_in(it) as f64).collect();
+    // A token bucket may be filled once a second.
+    let second = (SECOND_NS / width_ns).max(1) as usize;
+    let seconds = answered.chunks_exact(second);
+    let seconds: Vec<f64> = seconds.map(|bins| bins.iter().sum()).collect();
+    lost >= LIMITED_MIN
+        && (is_plateau(&answered, lost, PLATEAU_BINS, PLATEAU)
+            || is_plateau(&seconds, lost, PLATEAU_SECONDS, PLATEAU_OF_SECONDS))
 }
 
 /// True if as many were answered in each of the windows: random losses would scatter them. Of the

@@ -76,7 +76,7 @@ impl Bench for Stalled {
         let mut sim = Sim::seed(attempt.position as u64).clients(4);
         sim = sim
             .rate(attempt.value)
-            .duration_ms(TRIAL_MS)
+            .duration_ms(attempt.length.as_millis() as u64)
             .one_way_delay_ms(1);
         sim.plan.timeout = ms(1_000);
         sim.plan.interval = ms(50);
@@ -107,7 +107,7 @@ impl Bench for Stalled {
         Ok(Made { record, file: None })
     }
 
-    fn read_cpu(&mut self, _: Option<std::net::SocketAddr>) -> Option<CpuReading> {
+    fn read_cpu(&mut self) -> Option<CpuReading> {
         None
     }
 
@@ -130,6 +130,7 @@ fn plan() -> CapacityPlan {
             start: 100.0,
             max: 100_000.0,
             trial_ns: TRIAL_MS * 1_000_000,
+            confirmation_ns: Some(5 * TRIAL_MS * 1_000_000),
             time_max_ns: 200_000_000_000,
             ..SearchFacts::default()
         },

@@ -4,6 +4,7 @@ use super::super::*;
 use super::capacity_plan;
 use crate::example::{interval, record};
 use crate::facts::{CpuUse, ProcessUse};
+use crate::rules::situations;
 use crate::scenario::{Arrival, Process, Transport};
 
 /// Ten thousand queries at a rate: so many percent of them took 40 ms, so many left 5 ms late, and
@@ -39,7 +40,9 @@ fn ran(ran: Ran) -> RunRecord {
 
 fn trial(record: &RunRecord, cpu: Option<CpuUse>) -> Trial {
     let about = (Purpose::Search, 10_000.0);
-    Trial::new(about, record, &capacity_plan().objective, (None, cpu))
+    let mut record = record.clone();
+    record.host_use = cpu;
+    Trial::new(about, &record, &capacity_plan().objective, None)
 }
 
 /// A host whose target waited for its CPU for so many percent of a second.
@@ -99,6 +102,21 @@ fn wrong_answers_are_the_targets_however_busy_the_host_is() {
     record.scenario.goodput_rcodes = vec![3];
     let trial = trial(&record, Some(host(98, Some(40))));
     assert_eq!(trial.outcome, TrialOutcome::Failed, "{trial:#?}");
+}
+
+#[test]
+fn constant_rate_is_the_targets_however_busy_the_host_is() {
+    let constant = situations::limited(|_| 5);
+    let scattered = situations::limited(situations::scattered);
+    for (record, outcome) in [
+        (constant, TrialOutcome::Failed),
+        (scattered, TrialOutcome::Host),
+    ] {
+        let trial = trial(&record, Some(host(98, Some(40))));
+        assert_eq!(trial.outcome, outcome, "{trial:#?}");
+        let is_constant = outcome == TrialOutcome::Failed;
+        assert_eq!(trial.admitted_qps, is_constant.then_some(500.0));
+    }
 }
 
 #[test]

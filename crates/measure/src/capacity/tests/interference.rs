@@ -1,7 +1,7 @@
 //! Searches on hosts that are not quiet, in virtual time: whatever disturbs the trials, a limit of
 //! the target is found within a tenth of the real one, or not at all.
 
-use super::super::search::{Ending, Next, Outcome, Search};
+use super::super::search::{Aim, Ending, Next, Outcome, Search};
 use super::{PLAN, chances};
 
 /// How a host disturbs the trials of one search.
@@ -91,7 +91,13 @@ fn search(ceiling: f64, interference: Interference, seed: u64) -> (Ending, f64, 
     for trials in 0..=TRIALS_MAX {
         match search.next() {
             Next::Done(ending) => return (ending, search.median_passed(), trials),
-            Next::Try(rate) => search.learn(host.run(rate)),
+            Next::Try(rate) => match (search.aim(), host.run(rate)) {
+                // No rate is constant.
+                (Aim::ForLonger, Outcome::Failed { .. }) => {
+                    search.learn(Outcome::Failed { answered: None });
+                }
+                (_, outcome) => search.learn(outcome),
+            },
         }
     }
     panic!("seed {seed}: does not end on {interference:?}");

@@ -3,39 +3,6 @@
 use crate::observation::SeriesKind;
 use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
-use crate::timeline::{Bin, Timeline};
-
-/// 1,000 queries a second for ten seconds, of which `answered` are in the bin of that number.
-fn limited(answered: impl Fn(u64) -> u64) -> RunRecord {
-    let mut timeline = Timeline::new();
-    let mut all = 0;
-    for bin in 0..1_000 {
-        let responses = answered(bin).min(10);
-        all += responses;
-        let what = Bin {
-            due: 10,
-            sent: 10,
-            responses,
-            latency_us: responses * 100,
-            lost: 10 - responses,
-            ..Bin::default()
-        };
-        timeline.add(bin * 10_000_000, &what);
-    }
-    let mut record = crate::example::record((0..10).map(|i| interval(i, &[])).collect());
-    record.scenario.arrival = open_loop(&[(MS, 1_000)], 1_000.0).scenario.arrival;
-    let answered = interval(9, &[(100_000, all)]);
-    change_last(&mut record, |it| *it = answered.clone());
-    lose(&mut record, 10_000 - all);
-    record.timeline = Some(timeline);
-    record
-}
-
-/// A number that looks random.
-fn scattered(bin: u64) -> u64 {
-    let mixed = bin.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 60
-}
 
 #[test]
 fn a_fixed_rate_of_responses_is_a_limit_whatever_its_bucket_is() {
