@@ -44,7 +44,7 @@ fn pinned(index: usize) -> Command {
 }
 
 /// A program that uses up a CPU.
-fn hog(index: usize) -> Running {
+pub(crate) fn hog(index: usize) -> Running {
     let mut command = pinned(index);
     command.args(["sh", "-c", "while :; do :; done"]);
     Running(command.stdin(Stdio::null()).spawn().unwrap())

@@ -14,6 +14,7 @@ mod host;
 mod latencies;
 mod latency;
 mod overload;
+mod policies;
 mod quic;
 mod servers;
 mod situations;

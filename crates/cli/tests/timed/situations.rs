@@ -133,7 +133,7 @@ fn together(situations: &[&(dyn Fn() + Sync)]) {
 }
 
 /// Sends a signal to a process.
-fn signal(process: u32, name: &str) {
+pub(crate) fn signal(process: u32, name: &str) {
     let status = Command::new("kill")
         .args(["-s", name, &process.to_string()])
         .status();

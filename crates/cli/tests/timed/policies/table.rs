@@ -1,0 +1,180 @@
+//! The rows: each a policy, a load, and the verdicts that are right.
+
+use lab::target::products::{BIND, COREDNS, DNSDIST, KNOT, NSD, PDNS_AUTH, PDNS_RECURSOR, UNBOUND};
+use measure::Limit;
+use proto::Transport;
+
+use super::equipment::{Asking, Expected, Row, Run, Server, closed, over, udp};
+use crate::bench::Load;
+
+mod authorities;
+mod bind;
+mod dnsdist;
+mod unbound;
+
+pub(super) fn all() -> Vec<Row> {
+    let of_products = [
+        bind::rows(),
+        unbound::rows(),
+        authorities::rows(),
+        dnsdist::rows(),
+    ];
+    [of_products.concat(), healthy()].concat()
+}
+
+/// A limit on the rate that answers nothing while it is exceeded, as a stopped server does.
+const ADMITS_OR_STOPPED: Expected = Expected {
+    limits: &[Limit::Server],
+    said: &[
+        "the target admits a fixed rate",
+        "or answers nothing while a limit on the rate is exceeded",
+    ],
+    not_said: &["lost on the path", "clients at once"],
+};
+/// A limit on the rate that answers some of the excess at random, or answers in bursts.
+const ADMITS_OR_LOSES: Expected = Expected {
+    limits: &[Limit::Server, Limit::Unknown],
+    said: &[
+        "the target admits a fixed rate",
+        "nothing shows that the load is the cause",
+    ],
+    not_said: &["outage of", "lost on the path", "clients at once"],
+};
+/// Truncated responses in place of answers.
+const TRUNCATED: Expected = Expected {
+    said: &["of the responses were truncated"],
+    ..ADMITS_OR_LOSES
+};
+const fn useless(said: &'static [&'static str]) -> Expected {
+    Expected {
+        limits: &[Limit::Unknown],
+        said,
+        not_said: &["outage of", "a fixed rate", "clients at once", "the path"],
+    }
+}
+const REFUSED: Expected = useless(&["of the responses were REFUSED"]);
+const SERVFAIL: Expected = useless(&["of the responses were SERVFAIL"]);
+const NXDOMAIN: Expected = useless(&["of the responses were NXDOMAIN"]);
+const NODATA: Expected = useless(&["of the responses were NODATA"]);
+const SILENT: Expected = useless(&["no response to"]);
+/// Clients that a source address keeps out.
+const SOME_CLIENTS: Expected = Expected {
+    limits: &[Limit::Server],
+    said: &["got no response at all, while the others did"],
+    not_said: &["outage of", "a fixed rate", "clients at once", "the path"],
+};
+/// A limit on the number of connections.
+const CLIENTS: Expected = Expected {
+    limits: &[Limit::Server],
+    said: &[
+        "the target serves no more than",
+        "TCP clients at once by its own count",
+    ],
+    not_said: &["outage of", "a fixed rate", "the path"],
+};
+/// A limit on queries at work for a slow upstream: an observed server counts what it drops.
+const QUERIES: Expected = Expected {
+    limits: &[Limit::Server, Limit::Unknown],
+    said: &[],
+    not_said: &["outage of", "lost on the path", "clients at once"],
+};
+const QUERIES_COUNTED: Expected = Expected {
+    limits: &[Limit::Server],
+    said: &["by its own count"],
+    ..QUERIES
+};
+/// A server that keeps up has no limit.
+const HELD: Expected = Expected {
+    limits: &[Limit::Rate],
+    said: &["were answered and sent on time"],
+    not_said: &[
+        "outage of",
+        "a fixed rate",
+        "clients at once",
+        "the path",
+        "fell behind",
+    ],
+};
+
+fn row(name: &'static str, server: Server, load: fn() -> Load, expected: Expected) -> Row {
+    Row {
+        name,
+        run: Run {
+            server,
+            load,
+            is_observed: false,
+            expected,
+        },
+        followed: None,
+        is_busy: false,
+    }
+}
+
+impl Row {
+    /// The run observes the server.
+    fn observed(mut self) -> Row {
+        self.run.is_observed = true;
+        self
+    }
+
+    fn busy(mut self) -> Row {
+        self.is_busy = true;
+        self
+    }
+
+    /// With the advice followed by another server, the rate is held.
+    fn followed_by(mut self, server: Server) -> Row {
+        self.followed = Some(Run {
+            server,
+            expected: HELD,
+            ..self.run.clone()
+        });
+        self
+    }
+}
+
+fn healthy() -> Vec<Row> {
+    let bind = || Server::new(&BIND, "");
+    let unbound = || Server::new(&UNBOUND, "");
+    let nsd = || Server::new(&NSD, "");
+    let knot = || Server::new(&KNOT, "");
+    let dnsdist = || Server::new(&DNSDIST, "");
+    let coredns = || Server::new(&COREDNS, "");
+    let powerdns = || Server::new(&PDNS_AUTH, "");
+    let recursor = || Server::new(&PDNS_RECURSOR, "");
+    let some = || udp(1_000.0);
+    let half = || udp(1_000.0).half_missing();
+    let tcp = || over(Transport::Tcp, 800.0);
+    let dot = || over(Transport::Dot, 400.0);
+    let rows: [(&'static str, Server, fn() -> Load); 19] = [
+        ("BIND keeps up, UDP", bind(), some),
+        ("BIND keeps up, TCP", bind(), tcp),
+        ("BIND keeps up, DoT", bind(), dot),
+        ("BIND keeps up, half of the names missing", bind(), half),
+        ("Unbound keeps up, UDP", unbound(), some),
+        ("Unbound keeps up, TCP", unbound(), tcp),
+        (
+            "Unbound keeps up, half of the names missing",
+            unbound(),
+            half,
+        ),
+        ("NSD keeps up, UDP", nsd(), some),
+        ("NSD keeps up, TCP", nsd(), tcp),
+        ("NSD keeps up, DoT", nsd(), dot),
+        ("Knot keeps up, UDP", knot(), some),
+        ("Knot keeps up, TCP", knot(), tcp),
+        ("dnsdist keeps up, UDP", dnsdist(), some),
+        ("dnsdist keeps up, TCP", dnsdist(), tcp),
+        ("CoreDNS keeps up, UDP", coredns(), some),
+        (
+            "CoreDNS keeps up, half of the names missing",
+            coredns(),
+            half,
+        ),
+        ("PowerDNS keeps up, UDP", powerdns(), some),
+        ("PowerDNS keeps up, TCP", powerdns(), tcp),
+        ("PowerDNS Recursor keeps up, UDP", recursor(), some),
+    ];
+    rows.map(|(name, server, load)| row(name, server, load, HELD))
+        .into()
+}

@@ -1,0 +1,148 @@
+//! NSD, Knot DNS, PowerDNS and CoreDNS.
+
+use super::super::equipment::Upstream;
+use super::*;
+
+const KNOT_RRL: &str = "\
+server:
+    rundir: \"{folder}\"
+    listen: {address}@{port}
+database:
+    storage: \"{folder}\"
+mod-rrl:
+  - id: few
+    rate-limit: 50
+    slip: {slip}
+template:
+  - id: default
+    storage: \"{folder}\"
+    zonefile-sync: -1
+    journal-content: none
+    global-module: mod-rrl/few
+zone:
+  - domain: \"{origin}\"
+    file: \"zone.db\"
+";
+
+fn knot_rrl(slip: &str) -> Server {
+    let configuration = KNOT_RRL.replace("{slip}", slip);
+    Server::custom("knotd -c {configuration}", &configuration)
+}
+
+fn nsd(options: &str) -> Server {
+    Server::new(&NSD, options)
+}
+
+/// A Recursor that forwards the names to the upstream.
+fn recursor(options: &str, upstream: Upstream) -> Server {
+    let command = format!(
+        "pdns_recursor --daemon=no --write-pid=no --disable-syslog=yes --security-poll-suffix= \
+         --config-dir={{folder}} --socket-dir={{folder}} --hint-file=no --dnssec=off --threads=1 \
+         --local-address={{address}} --local-port={{port}} --dont-query= \
+         --auth-zones={{origin}}={{folder}}/zone.db \
+         --forward-zones=lab.test=127.0.0.1:{{upstream}} {options}"
+    );
+    Server::custom(&command, "")
+        .upstream(upstream)
+        .of_other_zone()
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    let one_name = || udp(1_000.0).names(1);
+    let tcp = || over(Transport::Tcp, 800.0).clients(20);
+    let dot = || over(Transport::Dot, 800.0).clients(20);
+    let closed_tcp = || closed(Transport::Tcp, 20);
+    let at_work = || udp(500.0).names(2_000);
+    let from_one = || udp(800.0).sources(1);
+    let few = |product| Server::new(product, "").set("tcp-clients=5");
+    let without = |product| Server::new(product, "").of_other_zone();
+    let acl = |what: &str| {
+        let options = format!("  acl {{\n    {what} net 127.0.0.2/32\n  }}");
+        Server::new(&COREDNS, &options)
+    };
+    vec![
+        row(
+            "NSD RRL, slip 0",
+            nsd("rrl-ratelimit: 50\n  rrl-slip: 0"),
+            one_name,
+            ADMITS_OR_STOPPED,
+        )
+        .followed_by(nsd("rrl-ratelimit: 0")),
+        row(
+            "NSD RRL, slip 1",
+            nsd("rrl-ratelimit: 50\n  rrl-slip: 1"),
+            one_name,
+            TRUNCATED,
+        ),
+        row(
+            "NSD RRL, slip 2",
+            nsd("rrl-ratelimit: 50\n  rrl-slip: 2"),
+            one_name,
+            TRUNCATED,
+        ),
+        row(
+            "NSD RRL, many names, slip 2",
+            nsd("rrl-ratelimit: 5\n  rrl-slip: 2"),
+            || udp(1_500.0).names(50),
+            TRUNCATED,
+        ),
+        row("NSD tcp-count 5 of 20", few(&NSD), tcp, CLIENTS)
+            .followed_by(nsd("").set("tcp-clients=50")),
+        row(
+            "NSD tcp-count 5 of 20, closed loop",
+            few(&NSD),
+            closed_tcp,
+            CLIENTS,
+        )
+        .busy(),
+        row("NSD tcp-count 5 of 20, DoT", few(&NSD), dot, CLIENTS),
+        row(
+            "NSD without the zone",
+            without(&NSD),
+            || udp(800.0),
+            REFUSED,
+        ),
+        row("Knot RRL, slip 1", knot_rrl("1"), one_name, TRUNCATED),
+        row("Knot tcp-max-clients 16 of 20", few(&KNOT), tcp, CLIENTS),
+        row(
+            "Knot tcp-max-clients 16 of 20, DoT",
+            few(&KNOT),
+            dot,
+            CLIENTS,
+        ),
+        row("Knot without the zone", without(&KNOT), tcp, REFUSED),
+        row(
+            "PowerDNS max-tcp-connections 5 of 20",
+            few(&PDNS_AUTH),
+            tcp,
+            CLIENTS,
+        ),
+        row(
+            "PowerDNS without the zone",
+            without(&PDNS_AUTH),
+            || udp(800.0),
+            REFUSED,
+        ),
+        row(
+            "PowerDNS Recursor without authorities",
+            without(&PDNS_RECURSOR),
+            at_work,
+            SERVFAIL,
+        ),
+        row(
+            "PowerDNS Recursor max-tcp-clients 5 of 20",
+            few(&PDNS_RECURSOR),
+            tcp,
+            CLIENTS,
+        ),
+        row(
+            "PowerDNS Recursor max-mthreads 20, slow upstream",
+            recursor("--max-mthreads=20", Upstream::Slow(200)),
+            at_work,
+            QUERIES,
+        ),
+        row("CoreDNS acl block", acl("block"), from_one, REFUSED),
+        row("CoreDNS acl filter", acl("filter"), from_one, NODATA),
+        row("CoreDNS acl drop", acl("drop"), from_one, SILENT),
+    ]
+}

@@ -1,0 +1,78 @@
+//! dnsdist in front of BIND: its rules, and servers that are down.
+
+use super::*;
+
+pub(super) fn rows() -> Vec<Row> {
+    let server = |lines: &str| Server::new(&DNSDIST, lines);
+    let of_source = |action: &str| server(&format!("addAction(MaxQPSIPRule(100), {action})"));
+    let few = || server("setMaxTCPConnectionsPerClient(5)");
+    let some = || udp(1_000.0);
+    let tcp = || over(Transport::Tcp, 800.0).clients(20);
+    let dot = || over(Transport::Dot, 800.0).clients(20);
+    let pool = "newServer({address='127.0.0.1:1', pool='down', checkInterval=60})\n\
+                getServer(1):setDown()\n\
+                addAction(QTypeRule(DNSQType.A), PoolAction('down'))";
+    vec![
+        row(
+            "dnsdist MaxQPSIPRule drops",
+            of_source("DropAction()"),
+            some,
+            ADMITS_OR_LOSES,
+        )
+        .followed_by(server("")),
+        row(
+            "dnsdist MaxQPSIPRule drops, four sources",
+            of_source("DropAction()"),
+            || udp(1_200.0).sources(4),
+            ADMITS_OR_LOSES,
+        ),
+        row(
+            "dnsdist MaxQPSIPRule refuses",
+            of_source("RCodeAction(DNSRCode.REFUSED)"),
+            some,
+            REFUSED,
+        ),
+        row(
+            "dnsdist MaxQPSIPRule truncates",
+            of_source("TCAction()"),
+            some,
+            TRUNCATED,
+        ),
+        row(
+            "dnsdist MaxQPSRule drops, ten sources",
+            server("addAction(NotRule(MaxQPSRule(200)), DropAction())"),
+            || udp(1_000.0).sources(10),
+            ADMITS_OR_LOSES,
+        ),
+        row(
+            "dnsdist refuses one of three names",
+            server("addAction(QNameRule('test-record-1.lab.test'), RCodeAction(DNSRCode.REFUSED))"),
+            || udp(900.0).names(3),
+            REFUSED,
+        ),
+        row(
+            "dnsdist with a server that is down",
+            server(pool),
+            || udp(800.0),
+            SILENT,
+        ),
+        row(
+            "dnsdist with a server that is down, SERVFAIL",
+            server(&format!("setServFailWhenNoServer(true)\n{pool}")),
+            || udp(800.0),
+            SERVFAIL,
+        ),
+        row(
+            "dnsdist five TCP connections a client, of 20",
+            few(),
+            tcp,
+            CLIENTS,
+        ),
+        row(
+            "dnsdist five TCP connections a client, of 20, DoT",
+            few(),
+            dot,
+            CLIENTS,
+        ),
+    ]
+}
