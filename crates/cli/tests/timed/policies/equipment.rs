@@ -33,10 +33,13 @@ pub(super) struct Row {
 #[derive(Clone)]
 pub(super) struct Run {
     pub(super) server: Server,
-    pub(super) load: fn() -> Load,
+    pub(super) load: MakeLoad,
     pub(super) is_observed: bool,
     pub(super) expected: Expected,
 }
+
+/// Makes the load of one run.
+pub(super) type MakeLoad = fn() -> Load;
 
 /// What is right to say.
 #[derive(Clone, Copy, Debug)]

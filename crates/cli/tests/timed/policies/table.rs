@@ -4,8 +4,7 @@ use lab::target::products::{BIND, COREDNS, DNSDIST, KNOT, NSD, PDNS_AUTH, PDNS_R
 use measure::Limit;
 use proto::Transport;
 
-use super::equipment::{Asking, Expected, Row, Run, Server, closed, over, udp};
-use crate::bench::Load;
+use super::equipment::{Asking, Expected, MakeLoad, Row, Run, Server, closed, over, udp};
 
 mod authorities;
 mod bind;
@@ -83,10 +82,27 @@ const QUERIES_COUNTED: Expected = Expected {
     said: &["by its own count"],
     ..QUERIES
 };
+/// A server that delays some queries.
+const DELAYS: Expected = Expected {
+    limits: &[Limit::Unknown],
+    said: &["against a median of"],
+    not_said: &["outage of", "a fixed rate", "clients at once"],
+};
+/// A server that has used up its CPU, or shares it with the generator.
+const BUSY: Expected = Expected {
+    limits: &[Limit::Server, Limit::Generator],
+    said: &["CPU", "queued at the target"],
+    not_said: &[
+        "outage of",
+        "a fixed rate",
+        "clients at once",
+        "lost on the path",
+    ],
+};
 /// A server that keeps up has no limit.
 const HELD: Expected = Expected {
     limits: &[Limit::Rate],
-    said: &["were answered and sent on time"],
+    said: &["were answered"],
     not_said: &[
         "outage of",
         "a fixed rate",
@@ -96,7 +112,7 @@ const HELD: Expected = Expected {
     ],
 };
 
-fn row(name: &'static str, server: Server, load: fn() -> Load, expected: Expected) -> Row {
+fn row(name: &'static str, server: Server, load: MakeLoad, expected: Expected) -> Row {
     Row {
         name,
         run: Run {
@@ -111,7 +127,6 @@ fn row(name: &'static str, server: Server, load: fn() -> Load, expected: Expecte
 }
 
 impl Row {
-    /// The run observes the server.
     fn observed(mut self) -> Row {
         self.run.is_observed = true;
         self
@@ -146,7 +161,11 @@ fn healthy() -> Vec<Row> {
     let half = || udp(1_000.0).half_missing();
     let tcp = || over(Transport::Tcp, 800.0);
     let dot = || over(Transport::Dot, 400.0);
-    let rows: [(&'static str, Server, fn() -> Load); 19] = [
+    let doh = || over(Transport::Doh2, 400.0);
+    let rows: [(&'static str, Server, MakeLoad); 22] = [
+        ("BIND keeps up, DoH", bind(), doh),
+        ("Unbound keeps up, DoT", unbound(), dot),
+        ("Unbound keeps up, DoH", unbound(), doh),
         ("BIND keeps up, UDP", bind(), some),
         ("BIND keeps up, TCP", bind(), tcp),
         ("BIND keeps up, DoT", bind(), dot),

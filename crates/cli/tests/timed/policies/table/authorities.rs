@@ -29,6 +29,19 @@ fn knot_rrl(slip: &str) -> Server {
     Server::custom("knotd -c {configuration}", &configuration)
 }
 
+/// CoreDNS that does something wrong with every second query.
+fn erratic(what: &str) -> Server {
+    let configuration = format!(
+        "{{origin}}:{{port}} {{\n  bind {{address}}\n  file {{folder}}/zone.db\n}}\n\
+         lab.test:{{port}} {{\n  bind {{address}}\n  erratic {{\n    {what}\n  }}\n}}\n"
+    );
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../target/servers/coredns/coredns"
+    );
+    Server::custom(&format!("{path} -conf {{configuration}}"), &configuration).of_other_zone()
+}
+
 fn nsd(options: &str) -> Server {
     Server::new(&NSD, options)
 }
@@ -141,6 +154,26 @@ pub(super) fn rows() -> Vec<Row> {
             at_work,
             QUERIES,
         ),
+        row(
+            "CoreDNS erratic delays",
+            erratic("drop 0\n    delay 10 300ms"),
+            || udp(800.0),
+            DELAYS,
+        ),
+        row(
+            "CoreDNS erratic truncates",
+            erratic("drop 0\n    truncate 2"),
+            || udp(800.0),
+            TRUNCATED,
+        ),
+        row("Knot RRL, slip 2", knot_rrl("2"), one_name, TRUNCATED),
+        row(
+            "PowerDNS Recursor with a silent upstream",
+            recursor("", Upstream::Silent),
+            at_work,
+            SILENT,
+        )
+        .busy(),
         row("CoreDNS acl block", acl("block"), from_one, REFUSED),
         row("CoreDNS acl filter", acl("filter"), from_one, NODATA),
         row("CoreDNS acl drop", acl("drop"), from_one, SILENT),

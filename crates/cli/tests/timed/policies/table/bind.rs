@@ -124,6 +124,14 @@ fn others() -> Vec<Row> {
             REFUSED,
         ),
         row(
+            "BIND with one thread at saturation",
+            plain(),
+            || closed(Transport::Udp, 100),
+            BUSY,
+        )
+        .observed()
+        .busy(),
+        row(
             "BIND tcp-clients 10 of 40, open loop",
             clients(),
             || over(Transport::Tcp, 1_000.0).clients(40),
