@@ -38,7 +38,9 @@ mod tests;
 mod wire;
 
 pub use codes::{CODES_MAX, Codes, Names};
-pub use connections::{ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures};
+pub use connections::{
+    CertificateFaults, ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures,
+};
 pub use ends::{ENDS, End};
 pub use exchanges::ExchangeFailures;
 pub use rcodes::{Rcodes, rcode_name};

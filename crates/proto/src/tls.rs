@@ -15,7 +15,7 @@ pub use config::{
     ClientCertificate, ClientTlsOptions, Roots, TlsConfigError, TlsSetting, TlsVersions,
     client_config, quic_initial_suite,
 };
-pub use failure::TlsFailure;
+pub use failure::{CertificateFault, TlsFailure};
 pub use handshake::{Alpn, EarlyData, Handshake, HandshakeKind, Negotiated};
 pub use pins::SpkiPin;
 pub use registry::{CipherSuite, Group, UnknownName};

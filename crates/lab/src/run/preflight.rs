@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use load::{Plan, StampSource};
 use proto::Transport;
-use proto::tls::{ClientTls, TlsFailure};
+use proto::tls::{CertificateFault, ClientTls, TlsFailure};
 
 use super::{RunError, RunRequest, TlsRequest};
 
@@ -282,12 +282,7 @@ fn check_tls(mut stream: TcpStream, request: &TlsRequest, plan: &Plan) -> Result
 fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -> RunError {
     let what = format!("the TLS handshake with {target} fails: {failure}");
     let hint = match failure {
-        TlsFailure::Certificate(_) => format!(
-            "verified as `{}`: give the issuer or the certificate itself with --tls-ca FILE, the \
-             name in it with --tls-name NAME, the pin of its key with --tls-pin PIN, or skip \
-             verification with --tls-insecure",
-            request.name
-        ),
+        TlsFailure::Certificate(fault, _) => certificate_hint(*fault, &request.name),
         TlsFailure::Pin(_) => "give the pin of its key with --tls-pin, after making sure that it \
                                is the server's own"
             .to_owned(),
@@ -302,9 +297,72 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
     RunError::new(what, hint)
 }
 
+fn certificate_hint(fault: CertificateFault, name: &str) -> String {
+    match fault {
+        CertificateFault::Expired => {
+            "renew the certificate of the server, unless the clock of this \
+                                      host is wrong (`date -u` prints it)"
+                .to_owned()
+        }
+        CertificateFault::NotYetValid => {
+            "set the clock of this host (`date -u` prints it), unless \
+                                          the server has its certificate too early"
+                .to_owned()
+        }
+        CertificateFault::WrongName => {
+            format!("verified as `{name}`: give a name in the certificate with --tls-name NAME")
+        }
+        CertificateFault::UnknownIssuer => "give the issuer or the certificate itself with \
+                                            --tls-ca FILE, the pin of its key with --tls-pin PIN, \
+                                            or skip verification with --tls-insecure"
+            .to_owned(),
+        CertificateFault::Other => format!(
+            "verified as `{name}`: give the issuer or the certificate itself with --tls-ca FILE, \
+             the name in it with --tls-name NAME, the pin of its key with --tls-pin PIN, or skip \
+             verification with --tls-insecure"
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hint_fits_the_fault_of_the_certificate() {
+        let flags = ["--tls-ca", "--tls-name", "--tls-pin", "--tls-insecure"];
+        for (fault, cure, named) in [
+            (
+                CertificateFault::Expired,
+                "renew the certificate",
+                [false; 4],
+            ),
+            (
+                CertificateFault::NotYetValid,
+                "clock of this host",
+                [false; 4],
+            ),
+            (
+                CertificateFault::WrongName,
+                "`dns.test`",
+                [false, true, false, false],
+            ),
+            (
+                CertificateFault::UnknownIssuer,
+                "the issuer",
+                [true, false, true, true],
+            ),
+            (CertificateFault::Other, "`dns.test`", [true; 4]),
+        ] {
+            let hint = certificate_hint(fault, "dns.test");
+            assert!(hint.contains(cure), "{fault:?}: {hint}");
+            assert_eq!(
+                flags.map(|flag| hint.contains(flag)),
+                named,
+                "{fault:?}: {hint}"
+            );
+        }
+    }
 
     #[test]
     fn signals_do_not_end_a_wait_and_errors_do() {

@@ -150,6 +150,9 @@ pub struct ConnectionFailures {
     pub tls_alert: Names,
     /// The target's certificate was refused.
     pub tls_certificate: u64,
+    /// Of those, attempts by the fault of the certificate.
+    #[serde(default, skip_serializing_if = "CertificateFaults::is_empty")]
+    pub tls_certificate_faults: CertificateFaults,
     /// The target's key is none of the pinned ones (SPKI, RFC 7858, section 4.2).
     pub tls_pin: u64,
     /// The target chose no protocol by ALPN, or one that was not offered (RFC 7301).
@@ -166,6 +169,32 @@ pub struct ConnectionFailures {
     pub quic_application: Codes,
     /// Any other socket error.
     pub other: u64,
+}
+
+/// Connection attempts by the fault of the certificate that was refused. Those with any other fault
+/// are in `tls_certificate` alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateFaults {
+    /// Its validity was over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub expired: u64,
+    /// Its validity had not begun.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_yet_valid: u64,
+    /// No trusted CA had signed it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_issuer: u64,
+    /// It was not valid for the name that was verified.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wrong_name: u64,
+}
+
+impl CertificateFaults {
+    /// True without any of these faults.
+    pub fn is_empty(&self) -> bool {
+        *self == CertificateFaults::default()
+    }
 }
 
 impl_add!(
@@ -195,7 +224,12 @@ impl_add!(
         refused, reset, closed, timed_out, unreachable, no_local_port, no_resources,
         tls_certificate, tls_pin, tls_alpn, tls_protocol, http_protocol, quic_version, other,
     ],
-    groups: [tls_alert, quic_transport, quic_application]
+    groups: [tls_alert, tls_certificate_faults, quic_transport, quic_application]
+);
+impl_add!(
+    CertificateFaults,
+    numbers: [expired, not_yet_valid, unknown_issuer, wrong_name],
+    groups: []
 );
 
 impl Handshakes {
@@ -271,6 +305,7 @@ impl ConnectionFailures {
             no_resources,
             tls_alert,
             tls_certificate,
+            tls_certificate_faults,
             tls_pin,
             tls_alpn,
             tls_protocol,
@@ -280,6 +315,14 @@ impl ConnectionFailures {
             quic_application,
             other,
         } = self;
+        let CertificateFaults {
+            expired,
+            not_yet_valid,
+            unknown_issuer,
+            wrong_name,
+        } = tls_certificate_faults;
+        let by_fault = expired + not_yet_valid + unknown_issuer + wrong_name;
+        let certificate_otherwise = tls_certificate.saturating_sub(by_fault);
         let mut causes: Vec<(String, u64)> = [
             ("refused", refused),
             ("reset", reset),
@@ -288,7 +331,11 @@ impl ConnectionFailures {
             ("unreachable", unreachable),
             ("no free local port", no_local_port),
             ("out of file descriptors or memory", no_resources),
-            ("TLS certificate refused", tls_certificate),
+            ("TLS certificate refused (expired)", expired),
+            ("TLS certificate refused (not valid yet)", not_yet_valid),
+            ("TLS certificate refused (unknown issuer)", unknown_issuer),
+            ("TLS certificate refused (wrong name)", wrong_name),
+            ("TLS certificate refused", &certificate_otherwise),
             ("TLS key not pinned", tls_pin),
             ("no common protocol (ALPN)", tls_alpn),
             ("TLS error", tls_protocol),

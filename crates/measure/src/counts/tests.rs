@@ -258,3 +258,28 @@ fn causes_are_named_in_the_words_of_their_protocol() {
         expected
     );
 }
+
+#[test]
+fn each_refused_certificate_is_in_one_cause() {
+    let mut failed = ConnectionFailures {
+        tls_certificate: 3,
+        ..ConnectionFailures::default()
+    };
+    let causes = |failed: &ConnectionFailures| {
+        let causes = failed.by_cause(Transport::Dot).into_iter();
+        causes
+            .map(|(cause, count)| format!("{cause}: {count}"))
+            .collect::<Vec<String>>()
+    };
+    assert_eq!(causes(&failed), ["TLS certificate refused: 3"]);
+    failed.tls_certificate_faults.expired = 2;
+    let expected = [
+        "TLS certificate refused (expired): 2",
+        "TLS certificate refused: 1",
+    ];
+    assert_eq!(causes(&failed), expected);
+    let mut doubled = failed.clone();
+    doubled.add(&failed);
+    assert_eq!(doubled.tls_certificate_faults.expired, 4);
+    assert_eq!(doubled.total(), 6);
+}

@@ -1,7 +1,7 @@
 //! Why a connection ended, as a closed set.
 
 use super::session::{CERTIFICATE_REASON, PIN_REASON};
-use crate::tls::TlsFailure;
+use crate::tls::{CertificateFault, TlsFailure};
 use quinn_proto::{ConnectionError, TransportErrorCode};
 use std::fmt;
 
@@ -93,8 +93,12 @@ fn own_failure(alert: u8, reason: String) -> TlsFailure {
     if alert == NO_APPLICATION_PROTOCOL {
         return TlsFailure::Alpn(reason);
     }
-    if let Some(reason) = reason.strip_prefix(CERTIFICATE_REASON) {
-        return TlsFailure::Certificate(reason.to_owned());
+    let of_certificate = reason.strip_prefix(CERTIFICATE_REASON);
+    let parts = of_certificate.and_then(|rest| rest.split_once(": "));
+    if let Some((name, reason)) = parts
+        && let Some(fault) = CertificateFault::named(name)
+    {
+        return TlsFailure::Certificate(fault, reason.to_owned());
     }
     match reason.strip_prefix(PIN_REASON) {
         Some(reason) => TlsFailure::Pin(reason.to_owned()),

@@ -230,7 +230,9 @@ impl Session {
     fn failure(&self, error: rustls::Error) -> TransportError {
         let alert = self.connection.alert().map(u8::from);
         let reason = match TlsFailure::from(error) {
-            TlsFailure::Certificate(reason) => format!("{CERTIFICATE_REASON}{reason}"),
+            TlsFailure::Certificate(fault, reason) => {
+                format!("{CERTIFICATE_REASON}{}: {reason}", fault.name())
+            }
             TlsFailure::Pin(reason) => format!("{PIN_REASON}{reason}"),
             TlsFailure::Alpn(reason) | TlsFailure::Protocol(reason) => reason,
             failure @ TlsFailure::Alert(_) => failure.to_string(),

@@ -10,8 +10,8 @@ use std::fmt;
 pub enum TlsFailure {
     /// The peer sent a fatal alert; its name as in RFC 8446, section 6 (`handshake_failure`, ...).
     Alert(String),
-    /// The peer's certificate was refused, with the reason.
-    Certificate(String),
+    /// The peer's certificate was refused, with what is wrong with it and the reason in words.
+    Certificate(CertificateFault, String),
     /// No SPKI pin is that of the peer (RFC 7858, section 4.2), with the one it has.
     Pin(String),
     /// No ALPN protocol was agreed on, or a wrong one (RFC 7301, section 3.2).
@@ -20,11 +20,68 @@ pub enum TlsFailure {
     Protocol(String),
 }
 
+/// What is wrong with a certificate that was refused, as far as the cures differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateFault {
+    /// Its validity is over.
+    Expired,
+    /// Its validity has not begun.
+    NotYetValid,
+    /// No trusted CA has signed it.
+    UnknownIssuer,
+    /// It names other servers.
+    WrongName,
+    /// Anything else.
+    Other,
+}
+
+impl CertificateFault {
+    const ALL: [CertificateFault; 5] = [
+        CertificateFault::Expired,
+        CertificateFault::NotYetValid,
+        CertificateFault::UnknownIssuer,
+        CertificateFault::WrongName,
+        CertificateFault::Other,
+    ];
+
+    fn of(error: &CertificateError) -> Self {
+        match error {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                CertificateFault::Expired
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                CertificateFault::NotYetValid
+            }
+            CertificateError::UnknownIssuer => CertificateFault::UnknownIssuer,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                CertificateFault::WrongName
+            }
+            _ => CertificateFault::Other,
+        }
+    }
+
+    /// The word by which a QUIC session names it in the reason of its error.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            CertificateFault::Expired => "expired",
+            CertificateFault::NotYetValid => "not yet valid",
+            CertificateFault::UnknownIssuer => "unknown issuer",
+            CertificateFault::WrongName => "wrong name",
+            CertificateFault::Other => "refused",
+        }
+    }
+
+    /// The fault of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+}
+
 impl fmt::Display for TlsFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TlsFailure::Alert(name) => write!(f, "the peer sent the TLS alert {name}"),
-            TlsFailure::Certificate(reason) => {
+            TlsFailure::Certificate(_, reason) => {
                 write!(f, "the peer's certificate was refused: {reason}")
             }
             TlsFailure::Pin(reason) => write!(f, "the peer is not the one pinned: {reason}"),
@@ -43,7 +100,9 @@ impl From<Error> for TlsFailure {
             Error::InvalidCertificate(CertificateError::Other(other)) if is_pin(&other) => {
                 TlsFailure::Pin(other.to_string())
             }
-            Error::InvalidCertificate(error) => TlsFailure::Certificate(refusal(&error)),
+            Error::InvalidCertificate(error) => {
+                TlsFailure::Certificate(CertificateFault::of(&error), refusal(&error))
+            }
             Error::NoApplicationProtocol => {
                 TlsFailure::Alpn("the peer offers none of our protocols".to_owned())
             }

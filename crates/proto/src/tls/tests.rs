@@ -207,7 +207,10 @@ fn certificate_for_another_name_is_refused_and_the_server_told() {
     );
     pair.exchange(usize::MAX);
     match &pair.client_progress {
-        Err(TlsFailure::Certificate(reason)) => assert!(reason.contains("dns.example"), "{reason}"),
+        Err(TlsFailure::Certificate(fault, reason)) => {
+            assert_eq!(*fault, CertificateFault::WrongName);
+            assert!(reason.contains("dns.example"), "{reason}");
+        }
         other => panic!("{other:?}"),
     }
     assert!(
@@ -222,23 +225,41 @@ fn certificate_of_an_unknown_authority_is_refused() {
     let mut pair = Pair::new(&options, "dns.example", &certificates());
     pair.exchange(usize::MAX);
     let failure = pair.client_progress.unwrap_err();
-    assert!(matches!(failure, TlsFailure::Certificate(_)), "{failure}");
+    assert!(
+        matches!(
+            failure,
+            TlsFailure::Certificate(CertificateFault::UnknownIssuer, _)
+        ),
+        "{failure}"
+    );
     let alert = TlsFailure::Alert("unknown_ca".to_owned());
     assert_eq!(pair.server_progress, Err(alert));
 }
 
 #[test]
-fn expiry_is_judged_by_the_time_provider() {
+fn validity_is_judged_by_the_time_provider() {
     let certificates = certificates();
-    let options = ClientTlsOptions {
-        time_provider: Some(Arc::new(FixedTime(1_000))),
-        ..trusting(&certificates.authority)
-    };
-    let mut pair = Pair::new(&options, "dns.example", &certificates);
-    pair.exchange(usize::MAX);
-    match &pair.client_progress {
-        Err(TlsFailure::Certificate(reason)) => assert!(reason.contains("not valid yet")),
-        other => panic!("{other:?}"),
+    for (now, expected, words) in [
+        (1_000, CertificateFault::NotYetValid, "not valid yet"),
+        (
+            u64::from(u32::MAX) * 16,
+            CertificateFault::Expired,
+            "expired",
+        ),
+    ] {
+        let options = ClientTlsOptions {
+            time_provider: Some(Arc::new(FixedTime(now))),
+            ..trusting(&certificates.authority)
+        };
+        let mut pair = Pair::new(&options, "dns.example", &certificates);
+        pair.exchange(usize::MAX);
+        match &pair.client_progress {
+            Err(TlsFailure::Certificate(fault, reason)) => {
+                assert_eq!(*fault, expected);
+                assert!(reason.contains(words), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 

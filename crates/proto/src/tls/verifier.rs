@@ -40,8 +40,14 @@ impl JudgeChain for WebPkiServerVerifier {
             name,
             ocsp,
         } = *presented;
-        self.verify_server_cert(end_entity, intermediates, name, ocsp, now)
-            .map(drop)
+        let verified = self.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        match verified {
+            // An authority of the issuer's name is trusted, but its key has not signed this.
+            Err(Error::InvalidCertificate(CertificateError::BadSignature)) => {
+                Err(CertificateError::UnknownIssuer.into())
+            }
+            other => other.map(drop),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use driver::SocketError;
 use measure::counts::ConnectionFailures;
 use proto::Instant;
-use proto::tls::{EarlyData, Handshake, HandshakeKind, TlsFailure};
+use proto::tls::{CertificateFault, EarlyData, Handshake, HandshakeKind, TlsFailure};
 
 use super::Ledger;
 use crate::worker::population::connection::Connection;
@@ -54,7 +54,17 @@ impl Ledger {
             (true, TlsFailure::Protocol(_)) => {}
             (true, _) => counts.ended_by_tls += 1,
             (false, TlsFailure::Alert(alert)) => counts.failed.tls_alert.record(alert),
-            (false, TlsFailure::Certificate(_)) => counts.failed.tls_certificate += 1,
+            (false, TlsFailure::Certificate(fault, _)) => {
+                counts.failed.tls_certificate += 1;
+                let faults = &mut counts.failed.tls_certificate_faults;
+                match fault {
+                    CertificateFault::Expired => faults.expired += 1,
+                    CertificateFault::NotYetValid => faults.not_yet_valid += 1,
+                    CertificateFault::UnknownIssuer => faults.unknown_issuer += 1,
+                    CertificateFault::WrongName => faults.wrong_name += 1,
+                    CertificateFault::Other => {}
+                }
+            }
             (false, TlsFailure::Pin(_)) => counts.failed.tls_pin += 1,
             (false, TlsFailure::Alpn(_)) => counts.failed.tls_alpn += 1,
             (false, TlsFailure::Protocol(_)) => counts.failed.tls_protocol += 1,

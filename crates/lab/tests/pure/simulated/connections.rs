@@ -104,6 +104,10 @@ fn certificate_that_is_not_trusted_ends_the_run_with_its_record() {
     let failed = run.record.connections().failed;
     assert!(failed.tls_certificate >= 3, "{failed:?}");
     assert_eq!(failed.total(), failed.tls_certificate);
+    assert_eq!(
+        failed.tls_certificate_faults.expired,
+        failed.tls_certificate
+    );
     assert_eq!((run.offered(), run.record.ended_by), (0, EndedBy::Duration));
     let warnings = run.record.warnings.join("\n");
     assert!(warnings.contains("expired"), "{warnings}");

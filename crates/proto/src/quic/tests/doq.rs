@@ -418,10 +418,12 @@ fn certificate_that_is_not_trusted_is_named() {
     let (mut world, _) = world();
     let client = world.connect(&client_tls(&certificates(), false));
     world.run_until(|world| world.lost(client).is_some());
-    let Some(LostReason::Tls(crate::tls::TlsFailure::Certificate(reason))) = world.lost(client)
+    let Some(LostReason::Tls(crate::tls::TlsFailure::Certificate(fault, reason))) =
+        world.lost(client)
     else {
         panic!("{:?}", world.lost(client));
     };
+    assert_eq!(fault, crate::tls::CertificateFault::UnknownIssuer);
     assert!(!reason.is_empty());
     world.run_for(Duration::from_secs(5));
     assert!(

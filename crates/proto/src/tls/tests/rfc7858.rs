@@ -70,7 +70,7 @@ fn section_4_2_pin_and_authority_both_count_if_both_are_asked_for() {
     pair.exchange(usize::MAX);
     let failure = pair.client_progress;
     assert!(
-        matches!(failure, Err(TlsFailure::Certificate(_))),
+        matches!(failure, Err(TlsFailure::Certificate(..))),
         "{failure:?}"
     );
 }
@@ -121,6 +121,6 @@ fn section_4_2_copied_certificate_without_its_key_is_refused() {
         let mut pair = Pair::of(client, Arc::new(config.clone()));
         pair.exchange(usize::MAX);
         let failure = pair.client_progress.unwrap_err();
-        assert!(matches!(failure, TlsFailure::Certificate(_)), "{failure}");
+        assert!(matches!(failure, TlsFailure::Certificate(..)), "{failure}");
     }
 }
