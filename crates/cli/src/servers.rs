@@ -244,7 +244,11 @@ fn listing(servers: &[Listed], format: DocumentFormat) -> Result<String, Failure
     let mut text = String::new();
     for server in servers {
         let state = match (server.is_left_over(), server.process, server.owner) {
-            (true, ..) => "left over: `throng lab down --all` removes it".to_owned(),
+            (true, ..) => {
+                let cause = server.kill_cause();
+                let cause = cause.map_or_else(String::new, |cause| format!(", {cause}"));
+                format!("left over{cause}: `throng lab down --all` removes it")
+            }
             (false, _, Some(owner)) => format!("belongs to process {}", owner.id),
             (false, Some(process), None) => format!("process {}", process.id),
             (false, None, None) => "no process".to_owned(),

@@ -332,7 +332,8 @@ fn wait(
     let until = Instant::now() + DURATION_MAX;
     while !is_done(process)? {
         if let Some(status) = process.ended()? {
-            return Err(process.error(&format!("ended by it ({status})")));
+            let how = process.describe_end(status);
+            return Err(process.error(&format!("ended by it ({how})")));
         }
         anyhow::ensure!(!is_over(), "it was interrupted");
         if Instant::now() > until {

@@ -2,16 +2,17 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::Context;
+use rustix::process::Signal;
 
 use super::folder::TempFolder;
 use super::prepared;
 use super::process_id::{self, ProcessId};
-use super::resources::{ControlGroup, Resources};
+use super::resources::{ControlGroup, GroupMemory, Resources};
 use super::threads;
 
 /// Name of the log in a server's folder.
@@ -112,6 +113,8 @@ pub(crate) struct ServerProcess {
     log_from: usize,
     /// Its command line.
     words: Vec<OsString>,
+    /// What the kernel had counted of its group's memory when it was started.
+    memory_at_start: GroupMemory,
     // Fields are dropped in this order.
     group: Option<ControlGroup>,
     folder: TempFolder,
@@ -149,6 +152,7 @@ impl ServerProcess {
         all.extend(words.into_iter().chain(arguments));
 
         Ok(ServerProcess {
+            memory_at_start: memory_of(group.as_ref()),
             program: program.name(),
             child: spawned(&all, &folder, &log)?,
             log,
@@ -171,6 +175,7 @@ impl ServerProcess {
     /// Starts it again as it was started, after its end.
     pub(crate) fn start_again(&mut self) -> anyhow::Result<()> {
         self.log_from = self.log().len();
+        self.memory_at_start = memory_of(self.group.as_ref());
         self.child = spawned(&self.words, &self.folder, &self.log)?;
         Ok(())
     }
@@ -233,6 +238,17 @@ impl ServerProcess {
             .with_context(|| format!("cannot wait for `{}`", self.program))
     }
 
+    /// Describes how it ended: its status, and lack of memory if the kernel killed it for that.
+    pub(crate) fn describe_end(&self, status: ExitStatus) -> String {
+        let is_killed = status.signal() == Some(Signal::KILL.as_raw());
+        let memory = memory_of(self.group.as_ref());
+        let cause = memory.kill_cause(self.memory_at_start);
+        match cause.filter(|_| is_killed) {
+            Some(cause) => format!("{status}, {cause}"),
+            None => status.to_string(),
+        }
+    }
+
     /// An error that says what happened, followed by the end of the server's log.
     pub(crate) fn error(&self, what: &str) -> anyhow::Error {
         let log = self.log();
@@ -254,6 +270,11 @@ impl Drop for ServerProcess {
         let _ = self.child.wait();
         process_id::wait_for_group(self.child.id());
     }
+}
+
+/// What the kernel has counted of a group's memory; nothing without a limit.
+fn memory_of(group: Option<&ControlGroup>) -> GroupMemory {
+    group.and_then(ControlGroup::memory).unwrap_or_default()
 }
 
 /// Starts a command line whose output goes to the end of the log.
@@ -317,6 +338,44 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("`no-such-package`"), "{error}");
+    }
+
+    /// Without the right to make control groups there is no limit to test.
+    #[test]
+    fn server_above_its_memory_limit_is_reported_as_killed_once() {
+        let resources = Resources {
+            memory_bytes: Some(16 << 20),
+            ..Resources::default()
+        };
+        let folder = TempFolder::new("process-test").unwrap();
+        let group = match ControlGroup::new(&folder.name(), &resources) {
+            Ok(group) => group,
+            Err(error) => {
+                assert!(!rustix::process::geteuid().is_root(), "{error:#}");
+                eprintln!("left out: {error:#}");
+                return;
+            }
+        };
+        // The first shell keeps a line of 64 MiB in its memory, the second kills itself.
+        let script = "test -e again && kill -KILL $$; echo > again; \
+                      x=$(head -c 67108864 /dev/zero | tr '\\0' x); echo ${#x}";
+        let launch = Launch {
+            program: Program::Shell,
+            path: None,
+            arguments: ["-c", script].map(OsString::from).to_vec(),
+            resources: &resources,
+            group,
+            within: None,
+            lasts: false,
+        };
+        let mut process = ServerProcess::spawn(launch, folder).unwrap();
+        let status = process.child.wait().unwrap();
+        let ended = process.describe_end(status);
+        let cause = "killed by the kernel: out of memory (limit 16 MiB)";
+        assert!(ended.contains(cause), "{ended}: {}", process.log());
+        process.start_again().unwrap();
+        let status = process.child.wait().unwrap();
+        assert_eq!(process.describe_end(status), "signal: 9 (SIGKILL)");
     }
 
     #[test]

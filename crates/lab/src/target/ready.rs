@@ -101,7 +101,7 @@ fn check_alive(server: &mut ServerProcess, readiness: &Readiness<'_>) -> Result<
         return Err(StartFailure::PortTaken(server.error("found a port in use")));
     }
     if let Some(status) = ended {
-        let what = format!("ended before it answered ({status})");
+        let what = format!("ended before it answered ({})", server.describe_end(status));
         return Err(StartFailure::Final(server.error(&what)));
     }
     if readiness.fatal_lines.iter().any(|line| log.contains(line)) {

@@ -138,6 +138,63 @@ pub(super) struct ControlGroup {
     folders: Vec<PathBuf>,
 }
 
+/// What the kernel counts of the memory of a control group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct GroupMemory {
+    /// Processes of the group that the kernel killed for lack of memory, the host's included.
+    killed: u64,
+    /// Allocations that the limit of the group made fail (version 2) or wait (version 1).
+    at_limit: u64,
+    limit_bytes: u64,
+}
+
+impl GroupMemory {
+    /// Reads `memory.events` and `memory.max` of version 2.
+    fn parse_v2(events: &str, limit: &str) -> Option<GroupMemory> {
+        GroupMemory::parse(events, field(events, "oom")?, limit)
+    }
+
+    /// Reads `memory.oom_control`, `memory.failcnt` and `memory.limit_in_bytes` of version 1.
+    /// None before Linux 4.13, which does not count kills.
+    fn parse_v1(control: &str, failures: &str, limit: &str) -> Option<GroupMemory> {
+        GroupMemory::parse(control, failures.trim().parse().ok()?, limit)
+    }
+
+    fn parse(counts: &str, at_limit: u64, limit: &str) -> Option<GroupMemory> {
+        Some(GroupMemory {
+            killed: field(counts, "oom_kill")?,
+            at_limit,
+            // `max` is no limit.
+            limit_bytes: limit.trim().parse().ok()?,
+        })
+    }
+
+    /// Why the kernel killed a process of the group since `earlier`; none if it killed none.
+    pub(super) fn kill_cause(self, earlier: GroupMemory) -> Option<String> {
+        if self.killed <= earlier.killed {
+            return None;
+        }
+        if self.at_limit <= earlier.at_limit {
+            let cause = "killed by the kernel: out of memory on this host, below its own limit";
+            return Some(cause.to_owned());
+        }
+        let limit = match self.limit_bytes {
+            bytes if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+            bytes => format!("{bytes} bytes"),
+        };
+        Some(format!(
+            "killed by the kernel: out of memory (limit {limit})"
+        ))
+    }
+}
+
+/// The number after a name in a file of a control group.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let mut fields = text.lines().filter_map(|line| line.split_once(' '));
+    let (_, number) = fields.find(|(field, _)| *field == name)?;
+    number.trim().parse().ok()
+}
+
 /// What helps where none can be made.
 const HINT: &str = "hint: start as root where control groups can be written, or set CPUs, which \
                     needs no rights";
@@ -213,6 +270,11 @@ impl ControlGroup {
         &self.folders
     }
 
+    /// What the kernel has counted of its memory; none without a limit of memory.
+    pub(super) fn memory(&self) -> Option<GroupMemory> {
+        memory_of(&self.folders)
+    }
+
     /// Leaves it there.
     pub(super) fn keep(mut self) {
         self.folders.clear();
@@ -233,6 +295,21 @@ impl Drop for ControlGroup {
             }
         }
     }
+}
+
+/// What the kernel has counted of the memory of the control group with these folders.
+pub(super) fn memory_of(folders: &[PathBuf]) -> Option<GroupMemory> {
+    folders.iter().find_map(|folder| {
+        let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+        match read("memory.events") {
+            Some(events) => GroupMemory::parse_v2(&events, &read("memory.max")?),
+            None => GroupMemory::parse_v1(
+                &read("memory.oom_control")?,
+                &read("memory.failcnt")?,
+                &read("memory.limit_in_bytes")?,
+            ),
+        }
+    })
 }
 
 fn processes(folder: &Path) -> Vec<Pid> {
@@ -359,6 +436,46 @@ mod tests {
         assert!(words.contains(&cpu.join("cgroup.procs").display().to_string()));
         assert_eq!(words[words.len() - 3..], ["taskset", "--cpu-list", "0-1"]);
         group.keep();
+    }
+
+    #[test]
+    fn kill_for_lack_of_memory_is_read_from_both_versions() {
+        let limit = "67108864\n";
+        let v2 = |oom: u64, killed: u64| {
+            let events = format!("low 0\nhigh 0\nmax 31\noom {oom}\noom_kill {killed}\n");
+            GroupMemory::parse_v2(&events, limit).unwrap()
+        };
+        let v1 = |failures: u64, killed: u64| {
+            let control = format!("oom_kill_disable 0\nunder_oom 0\noom_kill {killed}\n");
+            GroupMemory::parse_v1(&control, &format!("{failures}\n"), limit).unwrap()
+        };
+        let none = GroupMemory::default();
+        let text = "killed by the kernel: out of memory (limit 64 MiB)";
+        for memory in [v2(1, 1), v1(9, 1)] {
+            assert_eq!(memory.kill_cause(none).as_deref(), Some(text));
+            // The kill of an earlier process is not that of this one.
+            assert_eq!(memory.kill_cause(memory), None);
+        }
+        assert_eq!(v2(2, 2).kill_cause(v2(1, 1)).as_deref(), Some(text));
+        for (memory, earlier) in [(v2(1, 0), none), (v1(9, 0), none), (v1(9, 1), v1(5, 1))] {
+            assert_eq!(memory.kill_cause(earlier), None);
+        }
+        // The host was out of memory, not the group.
+        for (memory, earlier) in [(v2(0, 1), none), (v1(9, 2), v1(9, 1))] {
+            let cause = memory.kill_cause(earlier).unwrap();
+            assert!(cause.contains("on this host"), "{cause}");
+        }
+    }
+
+    #[test]
+    fn groups_without_limit_or_count_report_no_kill() {
+        let events = "oom 1\noom_kill 1\n";
+        assert_eq!(GroupMemory::parse_v2(events, "max\n"), None);
+        let control = "oom_kill_disable 0\nunder_oom 0\n";
+        assert_eq!(GroupMemory::parse_v1(control, "3\n", "4096\n"), None);
+        let odd = GroupMemory::parse_v2(events, "4097\n").unwrap();
+        let cause = odd.kill_cause(GroupMemory::default()).unwrap();
+        assert!(cause.ends_with("(limit 4097 bytes)"), "{cause}");
     }
 
     #[test]

@@ -1,15 +1,11 @@
 //! What all targets have once they run: a process, its addresses, its certificate.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::process::ServerProcess;
 use super::running_list::Listed;
 use super::{Endpoints, Network, Pods};
-
-/// The signal that no process can catch (signal(7)).
-const SIGKILL: i32 = 9;
 
 /// A server that runs and answers, gone when dropped.
 #[derive(Debug)]
@@ -92,11 +88,7 @@ impl RunningServer {
             // The process here only follows its log.
             pods.check_alive()?;
         } else if let Some(status) = self.process.ended()? {
-            let by_limit = match status.signal() {
-                Some(SIGKILL) => ", which is how a limit of memory ends it",
-                _ => "",
-            };
-            let how = format!("ended in mid-run ({status}{by_limit})");
+            let how = format!("ended in mid-run ({})", self.process.describe_end(status));
             return Err(self.process.error(&how));
         }
         self.behind.as_mut().map_or(Ok(()), |it| it.check_alive())

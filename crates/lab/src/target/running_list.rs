@@ -16,7 +16,7 @@ use super::folder::{PREFIX, TempFolder};
 use super::pods::Held;
 pub use super::process_id::ProcessId;
 use super::process_id::{end_politely, has_processes, kill_group, wait_for_group};
-use super::resources::ControlGroup;
+use super::resources::{ControlGroup, GroupMemory, memory_of};
 use super::topology::Topology;
 use crate::line;
 
@@ -137,6 +137,15 @@ impl Listed {
         }
     }
 
+    /// Why the kernel killed a process of a server that has ended, if lack of memory was the cause.
+    pub fn kill_cause(&self) -> Option<String> {
+        if self.process.is_none_or(ProcessId::is_alive) {
+            return None;
+        }
+        // The groups were made for this server.
+        memory_of(&self.groups)?.kill_cause(GroupMemory::default())
+    }
+
     /// What a line did that was left running: known once it has ended.
     fn line(&self) -> Option<Line> {
         let text = fs::read_to_string(self.folder.join(LINE)).ok()?;
@@ -250,4 +259,29 @@ fn list_in(parent: &Path) -> Vec<Listed> {
     let mut all: Vec<Listed> = folders.filter_map(|it| Listed::read(&it)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_that_ended_is_listed_with_the_kill_of_its_group() {
+        let group = TempFolder::new("list-test").unwrap();
+        group.write("memory.max", "67108864\n").unwrap();
+        let mut listed = Listed::new("nsd", [&None, &None], &group);
+        listed.groups = vec![group.path().to_owned()];
+        listed.process = ProcessId::own().map(|own| ProcessId {
+            started: own.started + 1,
+            ..own
+        });
+        group.write("memory.events", "oom 0\noom_kill 0\n").unwrap();
+        assert_eq!(listed.kill_cause(), None);
+        group.write("memory.events", "oom 1\noom_kill 1\n").unwrap();
+        let cause = listed.kill_cause().unwrap();
+        assert!(cause.contains("(limit 64 MiB)"), "{cause}");
+        // It still runs: the kernel killed another process of the group.
+        listed.process = ProcessId::own();
+        assert_eq!(listed.kill_cause(), None);
+    }
 }
