@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use lab::groups::Rounds;
 use lab::target::products;
 use lab::target::{
-    Cell, Data, Listed, Network, Product, Resources, RunningServer, clear_leftovers, list,
+    Cell, Data, Listed, NameLock, Network, Product, Resources, RunningServer, clear_leftovers, list,
 };
 use measure::internet::Internet;
 use settings::Run;
@@ -54,6 +54,11 @@ pub(crate) fn execute(arguments: &LabArguments) -> Result<ExitCode, Failure> {
 fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     let product = product(&arguments.product)?;
     let name = arguments.name.as_deref().unwrap_or(product.name);
+    // A server beside a command is not listed by this name.
+    let locked = match arguments.command.is_empty() {
+        true => Some(lock(name)?),
+        false => None,
+    };
     clear()?;
     if list().iter().any(|it| it.name == name) {
         let what = format!("a server `{name}` runs already");
@@ -89,8 +94,17 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     }
     let text = announcement(&cell, &server, &names);
     server.keep()?;
+    drop(locked);
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reserves the name of a server until it is listed.
+fn lock(name: &str) -> Result<NameLock, Failure> {
+    NameLock::take(name)?.ok_or_else(|| {
+        let what = format!("a server `{name}` is being started by another command");
+        Failure::usage(what, "give this one another name with --name NAME")
+    })
 }
 
 /// Empties or fills the cache of a resolver, over UDP.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use measure::RunRecord;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -364,4 +364,33 @@ fn an_interrupt_beside_a_command_ends_the_server_too() {
         assert_eq!(running.0.wait().unwrap().code(), Some(code));
         assert_eq!(lab.left(), 0);
     }
+}
+
+#[test]
+fn servers_that_start_at_the_same_time_do_not_share_a_name() {
+    let lab = Lab::new("lab-same-name");
+    let start = || {
+        let mut command = Command::new(THRONG);
+        command.env("TMPDIR", lab.0.folder());
+        command.args(["lab", "up", "nsd"]).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let started = [(); 4].map(|()| start());
+    let ended = started.map(|child| {
+        let output = child.wait_with_output().unwrap();
+        Finished::new("lab up nsd", output)
+    });
+    let (refused, up): (Vec<_>, Vec<_>) = ended.into_iter().partition(|it| it.code == Some(2));
+    assert_eq!((up.len(), refused.len()), (1, 3));
+    up.into_iter().for_each(|it| drop(it.succeeded()));
+    for one in refused {
+        // One that comes late finds the server in the list.
+        let reasons = ["`nsd` is being started", "`nsd` runs already"];
+        let is_named = reasons.iter().any(|reason| one.stderr.contains(reason));
+        assert!(is_named && one.stderr.contains("--name"), "{}", one.stderr);
+    }
+    assert_eq!((lab.list().len(), lab.left()), (1, 1));
+    lab.throng("lab down nsd").succeeded();
+    assert_eq!(lab.left(), 0);
 }
