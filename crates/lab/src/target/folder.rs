@@ -59,6 +59,26 @@ impl TempFolder {
         std::env::temp_dir()
     }
 
+    /// Refuses a path that servers do not read from their configuration as it is: each has its
+    /// rules for quotes, spaces and separators, and some have no quotes.
+    ///
+    /// # Errors
+    /// There is such a character in it; the hint names the cure.
+    pub(super) fn check_path(&self) -> anyhow::Result<()> {
+        let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:=%".contains(c);
+        // What is not UTF-8 becomes U+FFFD, which is not plain.
+        let path = self.path.to_string_lossy();
+        let other = path.chars().find(|c| !is_plain(*c));
+        match other {
+            None => Ok(()),
+            Some(other) => anyhow::bail!(
+                "servers do not take {other:?} in a path of their configuration: their files would \
+                 be in {path:?}\nhint: set TMPDIR to a folder whose path has no spaces, quotes and \
+                 separators"
+            ),
+        }
+    }
+
     /// Does not remove it.
     pub(crate) fn keep(&mut self) {
         self.is_kept = true;
@@ -109,5 +129,29 @@ mod tests {
         );
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn path_with_a_character_special_in_configurations_is_refused() {
+        let check = |path: &str| {
+            let mut folder = TempFolder::at(path.into());
+            // It is not there.
+            folder.keep();
+            folder.check_path()
+        };
+        for path in [
+            "/tmp/throng-nsd-7-0",
+            "/tmp/user@host-1+2=3%:4",
+            "/tmp/zürich",
+        ] {
+            check(path).unwrap();
+        }
+        for special in [
+            " ", "\t", "\n", "'", "\"", "\\", ",", ";", "#", "{", "}", "$", "~",
+        ] {
+            let refused = check(&format!("/tmp/a{special}b")).unwrap_err().to_string();
+            assert!(refused.contains("\nhint: set TMPDIR"), "{refused}");
+            assert!(refused.starts_with("servers do not take "), "{refused}");
+        }
     }
 }

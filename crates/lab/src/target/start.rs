@@ -126,6 +126,7 @@ impl<'a> Start<'a> {
         let (endpoints, extra_ports) = self.ports()?;
         let program = self.server.program;
         let folder = TempFolder::new(program.name())?;
+        folder.check_path()?;
         let mut listed = Listed::new(program.name(), [&self.lasting, &self.front], &folder);
         listed.internet = self.internet.map(str::to_owned);
         listed.write()?;

@@ -394,3 +394,18 @@ fn servers_that_start_at_the_same_time_do_not_share_a_name() {
     lab.throng("lab down nsd").succeeded();
     assert_eq!(lab.left(), 0);
 }
+
+#[test]
+fn folder_whose_path_servers_cannot_read_is_refused_with_the_cure() {
+    let lab = Lab::new("lab-path");
+    for name in ["with space", "with'quote", "with\"quote", "with,comma"] {
+        let folder = lab.0.path(name);
+        fs::create_dir(&folder).unwrap();
+        let mut command = Command::new(THRONG);
+        command.env("TMPDIR", &folder);
+        command.args(["lab", "up", "nsd", "--", "true"]);
+        let finished = Finished::new("lab up nsd", command.output().unwrap());
+        finished.refused_with("servers do not take", "TMPDIR");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{name}");
+    }
+}
