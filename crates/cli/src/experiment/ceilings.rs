@@ -56,7 +56,7 @@ pub(super) fn turns(turns: &[Turn], is_short: bool) -> Result<Vec<Turn>, Failure
         };
         let groups = turn.groups()?;
         if groups.iter().all(|group| is_closed(&group.run.arrival)) {
-            all.push(turn.against(server.responder(), load(turn), is_short));
+            all.push(turn.against(server.responder()?, load(turn), is_short));
         }
     }
     Ok(all)

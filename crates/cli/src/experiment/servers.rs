@@ -58,15 +58,19 @@ impl ServerCell {
         self.cell.resources.cpus.as_deref()
     }
 
-    /// Throng's own responder in its place, on the same CPUs.
-    pub(super) fn responder(&self) -> ServerCell {
+    /// Throng's own responder in its place, on the same CPUs. Other servers receive and send
+    /// datagrams one by one, without UDP offload: so does the responder in their place.
+    pub(super) fn responder(&self) -> Result<ServerCell, Failure> {
         let mut cell = Cell::new(&products::RESPONDER, self.cell.zone.clone());
         cell.families = self.cell.families;
         cell.resources.cpus.clone_from(&self.cell.resources.cpus);
-        ServerCell {
+        if self.cell.product.name != products::RESPONDER.name {
+            cell = cell.set("options=--no-offload")?;
+        }
+        Ok(ServerCell {
             cell,
             questions: self.questions.clone(),
-        }
+        })
     }
 
     /// Refuses what it cannot be over that topology.
@@ -408,4 +412,25 @@ fn axes(reader: &Reader<'_>, table: &DeTable<'_>, name: &str) -> Result<Vec<Axis
         Ok((key.get_ref().to_string(), values))
     };
     table.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ceiling_is_measured_without_offload_unless_the_server_has_it() {
+        for (product, expected) in [("nsd", "--no-offload"), ("responder", "")] {
+            let product = products::all().find(|it| it.name == product).unwrap();
+            let server = ServerCell {
+                cell: Cell::new(product, Data::parse("zone:5").unwrap().zone),
+                questions: String::new(),
+            };
+            let responder = server.responder().unwrap().cell;
+            assert_eq!(responder.product.name, products::RESPONDER.name);
+            let mut settings = responder.settings();
+            let (_, options) = settings.find(|(name, _)| *name == "options").unwrap();
+            assert_eq!(options, expected, "{}", product.name);
+        }
+    }
 }
