@@ -30,6 +30,10 @@ const PORT_TAKEN: [&str; 3] = [
     "interface ignored",
 ];
 
+/// Types that are asked for in turn after errors, SOA first (RFC 1035, section 3.2.2; RFC 3596).
+/// Resolvers repeat an error for a minute for the same question.
+const TYPES: [u8; 6] = [6, 2, 1, 28, 16, 15];
+
 const RCODE_NOERROR: u8 = 0;
 const RCODE_REFUSED: u8 = 5;
 
@@ -123,10 +127,13 @@ fn listens(readiness: &Readiness<'_>, server: &ServerProcess) -> bool {
             .is_none_or(|line| server.log_of_start().contains(line))
 }
 
-/// One socket that asks for the SOA RR until the response is good.
+/// One socket that asks for the zone's SOA RR, and for others after errors, until the response is
+/// good.
 struct Probe {
     socket: UdpSocket,
     query: Vec<u8>,
+    /// Responses that were not good.
+    errors: usize,
     refused_is_ready: bool,
     /// Turns since the query was sent; `None` when there is none to wait for.
     waiting_turns: Option<u32>,
@@ -147,6 +154,7 @@ impl Probe {
         Ok(Probe {
             socket,
             query: soa_query(readiness.origin),
+            errors: 0,
             refused_is_ready: readiness.refused_is_ready,
             waiting_turns: None,
             has_waited: false,
@@ -167,10 +175,21 @@ impl Probe {
         match self.socket.recv(&mut response) {
             Ok(octets) => {
                 self.waiting_turns = None;
-                Ok(self.is_good(&response[..octets]))
+                let is_good = self.is_good(&response[..octets]);
+                if !is_good {
+                    self.ask_for_next_type();
+                }
+                Ok(is_good)
             }
             Err(error) => self.no_response(error),
         }
+    }
+
+    fn ask_for_next_type(&mut self) {
+        self.errors += 1;
+        // The low octet of the type is before the class, the last two.
+        let at = self.query.len() - 3;
+        self.query[at] = TYPES[self.errors % TYPES.len()];
     }
 
     /// Asks once on a connection of its own.
@@ -237,5 +256,37 @@ mod tests {
         let expected = b"\x74\x68\x01\0\0\x01\0\0\0\0\0\0\x02ab\x04test\0\0\x06\0\x01";
         assert_eq!(soa_query("ab.test."), expected);
         assert_eq!(soa_query("ab.test"), expected);
+    }
+
+    #[test]
+    fn question_changes_after_each_error_because_resolvers_repeat_errors() {
+        let endpoints = Endpoints {
+            addresses: vec![std::net::Ipv4Addr::LOCALHOST.into()],
+            has_udp: true,
+            do53_port: 53,
+            services: Vec::new(),
+        };
+        let readiness = Readiness {
+            endpoints: &endpoints,
+            origin: "ab.test.",
+            is_elsewhere: false,
+            refused_is_ready: false,
+            ready_line: None,
+            fatal_lines: &[],
+        };
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut probe = Probe::new(server.local_addr().unwrap(), &readiness).unwrap();
+        let mut asked = Vec::new();
+        for rcode in [2, 2, 0] {
+            assert!(!probe.turn().unwrap());
+            let mut message = [0; 512];
+            let (octets, client) = server.recv_from(&mut message).unwrap();
+            asked.push(message[octets - 3]);
+            message[3] = rcode;
+            server.send_to(&message[..octets], client).unwrap();
+            while !probe.turn().unwrap() && probe.has_waited {}
+        }
+        assert_eq!(asked, [6, 2, 1]);
+        assert_eq!(probe.errors, 2);
     }
 }
