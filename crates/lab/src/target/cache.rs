@@ -44,8 +44,22 @@ impl Cell {
     /// It has none, or it does not say that it is empty.
     pub fn flush(&self, server: &RunningServer) -> anyhow::Result<()> {
         let title = self.product.title;
-        let flush = self.product.flush();
-        let flush = flush.with_context(|| format!("{title} has no cache that can be emptied"))?;
-        flush(server).with_context(|| format!("cannot empty the cache of {title}"))
+        let control = self.product.cache_control();
+        let control =
+            control.with_context(|| format!("{title} has no cache that can be emptied"))?;
+        (control.flush)(server).with_context(|| format!("cannot empty the cache of {title}"))
+    }
+
+    /// Removes names from that cache, with the errors that the server would repeat for them.
+    ///
+    /// # Errors
+    /// The server does not say that it has removed them.
+    pub fn forget(&self, server: &RunningServer, names: &[&str]) -> anyhow::Result<()> {
+        let title = self.product.title;
+        let forget = self.product.cache_control().and_then(|it| it.forget);
+        forget.map_or(Ok(()), |forget| {
+            forget(server, names)
+                .with_context(|| format!("cannot remove names from the cache of {title}"))
+        })
     }
 }

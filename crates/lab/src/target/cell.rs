@@ -20,8 +20,18 @@ const CACHE_STATES: [&str; 2] = ["cold", "warm"];
 /// What factors of the server behind another one begin with.
 const BEHIND: &str = "behind-";
 
-/// Empties the cache of a server.
-pub(super) type Flush = fn(&RunningServer) -> anyhow::Result<()>;
+/// How the cache of a product is changed.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheControl {
+    /// Empties it.
+    pub(super) flush: fn(&RunningServer) -> anyhow::Result<()>,
+    /// Removes names, and the errors that are kept for them; none of a product that soon tries
+    /// names again by itself.
+    pub(super) forget: Option<Forget>,
+}
+
+/// Removes names from the cache of a server.
+pub(super) type Forget = fn(&RunningServer, &[&str]) -> anyhow::Result<()>;
 
 /// Something of a product that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +59,8 @@ pub enum Values {
     Internet,
     /// Delay and loss of a resolver behind it.
     Resolver,
-    /// What is in its cache before a run, with how it is emptied.
-    Cache(Flush),
+    /// What is in its cache before a run, with how that is changed.
+    Cache(CacheControl),
     /// Any factor or resource of the server behind it, which is this one, after a prefix.
     OfBehind(&'static Product),
 }
@@ -108,12 +118,12 @@ impl Factor {
         }
     }
 
-    /// What is in the cache of a resolver, which is emptied so.
-    pub(super) const fn cache(flush: Flush) -> Factor {
+    /// What is in the cache of a resolver, which is changed so.
+    pub(super) const fn cache(control: CacheControl) -> Factor {
         Factor {
             name: CACHE,
             default: "",
-            values: Values::Cache(flush),
+            values: Values::Cache(control),
             meaning: "before each run, cold: is emptied; warm: has been asked every name of the \
                       data",
         }

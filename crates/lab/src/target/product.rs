@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use super::cell::{Cell, Factor, Flush, Values};
+use super::cell::{CacheControl, Cell, Factor, Values};
 use super::operation::Means;
 use super::place::Server;
 use super::{RunningServer, Service, Zone};
@@ -52,10 +52,10 @@ impl Product {
         })
     }
 
-    /// How its cache is emptied, if it has one.
-    pub(super) fn flush(&self) -> Option<Flush> {
+    /// How its cache is changed, if it has one.
+    pub(super) fn cache_control(&self) -> Option<CacheControl> {
         self.factors.iter().find_map(|factor| match factor.values {
-            Values::Cache(flush) => Some(flush),
+            Values::Cache(control) => Some(control),
             _ => None,
         })
     }

@@ -15,7 +15,7 @@ use domain::base::rdata::UnknownRecordData;
 use rustix::process::Signal;
 
 use super::BindCounters;
-use crate::target::cell::{Cell, Factor};
+use crate::target::cell::{CacheControl, Cell, Factor};
 use crate::target::control;
 use crate::target::internet::{HINTS, start_resolver};
 use crate::target::operation::{Act, Lines, Means};
@@ -36,7 +36,10 @@ pub const BIND: Product = Product {
         Factor::number("threads", "1", 1_024, "threads that answer (-n)"),
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
         Factor::internet(),
-        Factor::cache(flush),
+        Factor::cache(CacheControl {
+            flush,
+            forget: None,
+        }),
         Factor::signing(),
         Factor::lines("more statements of the options block"),
     ],

@@ -2,7 +2,7 @@
 
 use super::BIND;
 use super::proxy::start_in_front;
-use crate::target::cell::{Cell, Factor};
+use crate::target::cell::{CacheControl, Cell, Factor};
 use crate::target::control::answer_on_socket;
 use crate::target::internet::start_resolver;
 use crate::target::place::{Place, Server};
@@ -18,7 +18,10 @@ pub const KNOT_RESOLVER: Product = Product {
     factors: &[
         Factor::of_behind(&BIND),
         Factor::internet(),
-        Factor::cache(flush),
+        Factor::cache(CacheControl {
+            flush,
+            forget: None,
+        }),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,

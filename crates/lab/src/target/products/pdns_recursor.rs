@@ -1,7 +1,7 @@
 //! PowerDNS Recursor as the server under test: answers one zone of its own and resolves nothing
 //! else, or resolves it in a closed Internet.
 
-use crate::target::cell::{Cell, Factor};
+use crate::target::cell::{CacheControl, Cell, Factor};
 use crate::target::control;
 use crate::target::internet::start_resolver;
 use crate::target::operation::{Act, Lines, Means};
@@ -18,7 +18,10 @@ pub const PDNS_RECURSOR: Product = Product {
         Factor::number("threads", "1", 1_024, "threads that answer"),
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
         Factor::internet(),
-        Factor::cache(flush),
+        Factor::cache(CacheControl {
+            flush,
+            forget: Some(forget),
+        }),
         Factor::lines("more lines of its configuration"),
     ],
     server: &SERVER,
@@ -37,6 +40,9 @@ const CONTROL: Program = Program::Debian {
     name: "rec_control",
     package: "pdns-recursor",
 };
+
+/// Names in one command: its line has a maximum.
+const NAMES_AT_ONCE: usize = 100;
 
 const SERVER: Server = Server {
     program: Program::Debian {
@@ -102,4 +108,13 @@ fn flush(server: &RunningServer) -> anyhow::Result<()> {
     // The root and all below it.
     let words = ["--config-dir=.", "--socket-dir=.", "wipe-cache", ".$"];
     control::run(server, CONTROL, &words).map(|_| ())
+}
+
+/// It repeats a SERVFAIL for a minute (`packetcache-servfail-ttl`).
+fn forget(server: &RunningServer, names: &[&str]) -> anyhow::Result<()> {
+    for names in names.chunks(NAMES_AT_ONCE) {
+        let words = ["--config-dir=.", "--socket-dir=.", "wipe-cache"];
+        control::run(server, CONTROL, &[&words, names].concat())?;
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::ops::Deref;
 
-use crate::target::cell::{Cell, Factor};
+use crate::target::cell::{CacheControl, Cell, Factor};
 use crate::target::control::{self, HERE};
 use crate::target::internet::{HINTS, start_resolver};
 use crate::target::operation::{Act, Lines, Means};
@@ -27,7 +27,10 @@ pub const UNBOUND: Product = Product {
             "TCP clients of each thread at once",
         ),
         Factor::internet(),
-        Factor::cache(flush),
+        Factor::cache(CacheControl {
+            flush,
+            forget: None,
+        }),
         Factor::word(
             "statistics",
             &["off", "on"],
