@@ -3,6 +3,8 @@
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::histogram::Histogram;
+use crate::record::RunRecord;
+use crate::steady_state::SteadyState;
 
 use super::Figures;
 
@@ -62,12 +64,20 @@ pub(crate) fn median_between(values: &Histogram) -> Option<(u64, u64)> {
 }
 
 /// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms, and
-/// that is no chance.
+/// that is no chance: a course in which nothing changes but at times shows no growth.
 pub(crate) fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
     let (first, last) = figures.first_and_last_latency()?;
     let (_, first_most) = median_between(&first)?;
     let (last_least, _) = median_between(&last)?;
     let grew = last_least >= 2 * first_most && last_least - first_most > 1_000_000;
     let p50 = |latency: &Histogram| latency.percentile(0.5);
-    p50(&first).zip(p50(&last)).filter(|_| grew)
+    let is_growth = grew && !is_level(figures.record);
+    p50(&first).zip(p50(&last)).filter(|_| is_growth)
+}
+
+/// True if the run's course has neither a beginning of its own nor a drift.
+fn is_level(record: &RunRecord) -> bool {
+    let course = SteadyState::in_record(record);
+    course
+        .is_some_and(|it| it.sustained.is_some() && it.openings.is_empty() && it.drifts.is_empty())
 }

@@ -1,6 +1,7 @@
 //! What the load says where nothing else limits.
 
 use crate::rules::situations::*;
+use crate::steady_state::{SteadyState, Sustained};
 
 #[test]
 fn northflank_latency_is_the_default_of_100_outstanding() {
@@ -91,6 +92,23 @@ fn growing_latency_in_open_loop_is_the_servers_limit() {
         "latency grew from 19.99 ms to 79.95 ms",
         "--rate 800",
     );
+    // Two lines of a report do not contradict each other.
+    let settled = SteadyState {
+        intervals: 20,
+        sustained: Some(Sustained {
+            start_ns: 0,
+            end_ns: record.measured_ns,
+            achieved_qps: 1_000.0,
+            latency_p50_ns: None,
+            latency_p95_ns: None,
+            latency_p99_ns: None,
+        }),
+        openings: Vec::new(),
+        drifts: Vec::new(),
+    };
+    record.steady_state = Some(settled);
+    let said = judge(&record).evidence.join("; ");
+    assert!(!said.contains("latency grew"), "{said}");
 }
 
 #[test]
