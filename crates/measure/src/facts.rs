@@ -134,6 +134,10 @@ pub struct CpuUse {
     pub target_ns: Option<u64>,
     /// Time that their threads were ready to run but waited for a CPU; none if unknown.
     pub target_wait_ns: Option<u64>,
+    /// Datagrams that the UDP sockets on the target's port had no room for; none if they were not
+    /// found, or one of them was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_udp_drops: Option<u64>,
     /// CPU time of everything else, the kernel's own threads and its interrupts excepted, and what
     /// the hypervisor took.
     pub others_ns: u64,

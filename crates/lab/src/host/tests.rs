@@ -2,7 +2,7 @@
 
 use testing::folder::Folder;
 
-use super::usage::{parse_busy, parse_inodes, parse_process};
+use super::usage::{parse_busy, parse_process, parse_sockets};
 use super::*;
 
 fn map<V: Clone>(entries: &[(&str, V)]) -> BTreeMap<String, V> {
@@ -277,10 +277,10 @@ fn processes_and_their_sockets_are_read_whatever_their_names_are() {
     assert_eq!(process.children_ticks, 7);
     assert_eq!(parse_process("4711 (half"), None);
     let table = "  sl  local_address rem_address st queues tr:tm retrnsmt uid timeout inode\n\
-                 1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2\n\
+                 1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2 0 12\n\
                  2: 00000000:0035 00000000:0000 07 0:0 00:00000000 00000000 0 0 77 2\n";
-    assert_eq!(parse_inodes(table, 53), [77]);
-    assert_eq!(parse_inodes(table, 5353), [99]);
+    assert_eq!(parse_sockets(table, 53), [(77, 0)]);
+    assert_eq!(parse_sockets(table, 5353), [(99, 12)]);
     assert_eq!(
         parse_busy("cpu  5 1 4 100 9 2 3 6 0 0\ncpu0 1 1 1"),
         (16, 6)

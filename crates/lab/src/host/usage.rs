@@ -51,6 +51,9 @@ struct Target {
     pids: Vec<u32>,
     /// None if this kernel does not tell.
     waited_ns: Option<u64>,
+    /// Datagrams that each of its UDP sockets, by inode, had no room for; none of a target in
+    /// another network namespace.
+    drops: Option<BTreeMap<u64, u64>>,
 }
 
 /// Whose the CPU time of this host is while a run lasts.
@@ -121,17 +124,26 @@ impl Host {
 
     /// The processes that have a socket on that port.
     fn target(&self, port: u16, processes: &BTreeMap<u32, Process>) -> Target {
-        let tables = ["udp", "udp6", "tcp", "tcp6"];
-        let tables = tables.map(|name| self.text(&format!("proc/net/{name}")));
-        let inodes: Vec<u64> = { tables.iter().flatten() }
-            .flat_map(|table| parse_inodes(table, port))
-            .collect();
+        let tables = |names: [&str; 2]| {
+            let tables = names.map(|name| self.text(&format!("proc/net/{name}")));
+            let rows = tables
+                .iter()
+                .flatten()
+                .flat_map(|it| parse_sockets(it, port));
+            rows.collect::<Vec<_>>()
+        };
+        let (udp, tcp) = (tables(["udp", "udp6"]), tables(["tcp", "tcp6"]));
+        let inodes = udp.iter().chain(&tcp).map(|(inode, _)| *inode);
+        let inodes: Vec<u64> = inodes.collect();
         let own = std::process::id();
         let others = processes.keys().copied().filter(|pid| *pid != own);
         let pids: Vec<u32> = others
             .filter(|pid| self.has_socket(*pid, &inodes))
             .collect();
-        self.target_of(pids)
+        Target {
+            drops: Some(udp.into_iter().collect()),
+            ..self.target_of(pids)
+        }
     }
 
     fn target_of(&self, pids: Vec<u32>) -> Target {
@@ -139,6 +151,7 @@ impl Host {
         Target {
             waited_ns: waited.reduce(|sum, waited| sum + waited),
             pids,
+            drops: None,
         }
     }
 
@@ -213,11 +226,24 @@ impl CpuReading {
             target_ns: target.map(|_| target_ticks * TICK_NS),
             target_wait_ns: { waited(later).zip(waited(self)) }
                 .map(|(later, before)| later.saturating_sub(before)),
+            target_udp_drops: later.drops_since(self),
             // Sums of virtual machines lag behind at times; what was found was used.
             others_ns: (busy.saturating_sub(known) * TICK_NS).max(found_ns),
             stolen_ns: later.stolen_ticks.saturating_sub(self.stolen_ticks) * TICK_NS,
             busiest: others,
         }
+    }
+
+    /// Datagrams that the target's UDP sockets had no room for since then; none without such
+    /// sockets, or if one of those of then is gone with its count.
+    fn drops_since(&self, before: &CpuReading) -> Option<u64> {
+        let of = |reading: &'_ CpuReading| reading.target.as_ref()?.drops.clone();
+        let (now, then) = (of(self)?, of(before)?);
+        let is_whole = !now.is_empty() && then.keys().all(|inode| now.contains_key(inode));
+        let new = |(inode, drops): (&u64, &u64)| {
+            drops.saturating_sub(then.get(inode).copied().unwrap_or(0))
+        };
+        is_whole.then(|| now.iter().map(new).sum())
     }
 
     fn is_descendant(&self, pid: u32, of: u32) -> bool {
@@ -279,14 +305,15 @@ pub(super) fn parse_process(stat: &str) -> Option<Process> {
 }
 
 /// Inodes of the sockets in /proc/net/udp and the like that have that local port.
-pub(super) fn parse_inodes(table: &str, port: u16) -> Vec<u64> {
+pub(super) fn parse_sockets(table: &str, port: u16) -> Vec<(u64, u64)> {
     let rows = table.lines().skip(1);
-    let inode = |row: &str| {
+    let socket = |row: &str| {
         let cells: Vec<&str> = row.split_ascii_whitespace().collect();
         let (_, hexadecimal) = cells.get(1)?.rsplit_once(':')?;
         let is_it = u16::from_str_radix(hexadecimal, 16).ok()? == port;
         let inode = cells.get(9)?.parse().ok()?;
-        (is_it && inode != 0).then_some(inode)
+        let drops = cells.get(12).and_then(|cell| cell.parse().ok());
+        (is_it && inode != 0).then_some((inode, drops.unwrap_or(0)))
     };
-    rows.filter_map(inode).collect()
+    rows.filter_map(socket).collect()
 }

@@ -1,5 +1,6 @@
 //! Receive buffers of a target on the same host, whose drops are in the host's counters.
 
+use crate::facts::CpuUse;
 use crate::rules::situations::*;
 
 #[test]
@@ -20,6 +21,28 @@ fn receive_drops_of_a_target_on_the_same_host_are_the_targets() {
     let evidence = "dropped 1,000 datagrams: the target, or a server behind it, did not read";
     let says = |line: &String| line.contains(evidence);
     assert!(verdict.evidence.iter().any(says), "{verdict:#?}");
+}
+
+#[test]
+fn drops_of_the_targets_own_sockets_are_known_from_those_of_other_programs() {
+    let mut record = in_time(10_000.0);
+    lose(&mut record, 1_000);
+    record.scenario.target = "127.0.0.1:53".into();
+    let kernel = &mut record.network.kernel;
+    kernel.insert("Udp.RcvbufErrors".into(), 1_000);
+    let topic = "receive buffers of the target";
+    let of_target = |drops| {
+        let mut record = record.clone();
+        record.host_use = Some(CpuUse {
+            is_target_here: true,
+            target_udp_drops: Some(drops),
+            ..CpuUse::default()
+        });
+        found_on(&record, topic)
+    };
+    assert!(found_on(&record, topic).is_some());
+    assert!(of_target(0).is_none());
+    assert!(of_target(600).is_some_and(|it| it.seen.contains("600 datagrams")));
 }
 
 #[test]

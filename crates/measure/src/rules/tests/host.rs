@@ -13,6 +13,7 @@ fn starved(waited: f64, others: f64) -> RunRecord {
         is_target_here: true,
         target_ns: Some(seconds(0.6)),
         target_wait_ns: Some(seconds(waited)),
+        target_udp_drops: None,
         others_ns: seconds(others),
         stolen_ns: 0,
         busiest: vec![ProcessUse {
