@@ -84,7 +84,8 @@ const ROWS: &[Row] = &[
     Row::counter(
         "queries.dropped",
         "queries",
-        &["nsstat.QryDropped", "nsstat.RateDropped"],
+        // Those that RRL dropped (RateDropped) are among them.
+        &["nsstat.QryDropped"],
         "queries that it dropped",
     )
     .or_zero("opcode."),
