@@ -4,7 +4,7 @@
 //! REFUSED or NXDOMAIN names it as good (`--goodput`).
 
 use super::finding::Finding;
-use super::phrases::{exempt_generator, list, send_one, with_room};
+use super::phrases::{exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room};
 use crate::counts::{Counts, Unexpected, rcode_name};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, share};
@@ -59,6 +59,11 @@ fn useless(
         state = State::Problem;
     }
     let (matters, cures) = match reason {
+        Useless::Rcode(REFUSED) if number < all => (
+            "the server does not serve some of these names, or a limit on the rate refuses what \
+             exceeds it: a refusal costs it next to nothing",
+            refused_at_times(figures),
+        ),
         Useless::Rcode(rcode) => (meaning(rcode), cures(figures, rcode)),
         Useless::Truncated => truncated(figures),
         Useless::NoName => (
@@ -114,7 +119,21 @@ fn truncated(figures: &Figures<'_>) -> (&'static str, Vec<Cure>) {
     let matters = "truncated responses tell clients to retry over TCP: the answers are larger than \
                    what the client or the server allows over UDP, or a limit on the rate of \
                    responses sends them in place of answers";
-    (matters, vec![larger, Cure::throng("--tcp-fallback")])
+    let cures = vec![larger, Cure::throng("--tcp-fallback"), exempt_generator()];
+    (matters, cures)
+}
+
+/// Where others are answered: what tells whether the rate decides, and what changes it.
+fn refused_at_times(figures: &Figures<'_>) -> Vec<Cure> {
+    let half = Cure::words(format!(
+        "{}: if fewer are refused then, a limit on the rate refuses them",
+        lower_rate(figures, 0.5)
+    ));
+    [half]
+        .into_iter()
+        .chain(lift_rate_limits())
+        .chain(cures(figures, REFUSED))
+        .collect()
 }
 
 /// Messages of other IDs, questions or sources than those of any query.

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::phrases::{attempts_by_cause, list, with_room};
-use crate::counts::Connections;
+use crate::counts::{CertificateFaults, ConnectionFailures, Connections};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, share};
@@ -157,14 +157,42 @@ pub(super) fn handshakes(symptoms: &Symptoms<'_>) -> Vec<Cure> {
     let Some(it) = &symptoms.handshakes_refused else {
         return Vec::new();
     };
-    let ca = "--tls-ca FILE  (with the new certificate too)";
     let pin = "--tls-pin PIN  (of the new key too)";
     let target = &symptoms.figures.record.scenario.target;
     let look = format!("openssl s_client -connect {target} -showcerts </dev/null");
-    let cures = [
-        (it.refused.tls_certificate > 0).then(|| Cure::throng(ca)),
+    let cures = certificate(&it.refused).into_iter().map(Some).chain([
         (it.refused.tls_pin > 0).then(|| Cure::throng(pin)),
         Some(Cure::shell(look)),
+    ]);
+    cures.flatten().collect()
+}
+
+/// How certificates are accepted, by their faults: no other root makes an expired one valid.
+fn certificate(refused: &ConnectionFailures) -> Vec<Cure> {
+    let CertificateFaults {
+        expired,
+        not_yet_valid,
+        unknown_issuer,
+        wrong_name,
+    } = refused.tls_certificate_faults;
+    let known = expired + not_yet_valid + wrong_name;
+    let others = refused.tls_certificate.saturating_sub(known);
+    let cures = [
+        (expired > 0).then(|| {
+            Cure::words(
+                "renew the certificate of the server; it has expired, if the clock of this host \
+                 is right",
+            )
+        }),
+        (not_yet_valid > 0).then(|| {
+            Cure::words(
+                "set the clock of this host; if it is right, the certificate of the server is not \
+                 valid yet",
+            )
+        }),
+        (wrong_name > 0).then(|| Cure::throng("--tls-name NAME  (one of the certificate's)")),
+        (others.max(unknown_issuer) > 0)
+            .then(|| Cure::throng("--tls-ca FILE  (with the new certificate too)")),
     ];
     cures.into_iter().flatten().collect()
 }

@@ -8,11 +8,14 @@ use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
 use crate::symptoms::losses::{Outages, SignOfLoad, number_lost};
+use crate::symptoms::server::ServerQueriesDropped;
 use crate::symptoms::{Figures, Symptoms};
-use crate::timeline::{Outage, OutageKind};
+use crate::timeline::OutageKind;
 
 /// Of what a target answered, a rate with which to look for its limit.
 const TRY: f64 = 0.8;
+/// So long a run shows that as many queries are answered each second.
+const RUN_NS: u64 = 10_000_000_000;
 /// How much longer to wait for late responses.
 const LONGER: u64 = 4;
 /// From this share of the lost queries on, they were those of the first burst.
@@ -21,7 +24,11 @@ const OF_BURST: f64 = 0.9;
 const FITTING: f64 = 0.5;
 
 pub(super) fn outages_of_target(symptoms: &Symptoms<'_>) -> Option<Finding> {
-    Some(outage(symptoms, &symptoms.outages_of_target.as_ref()?.0))
+    let it = &symptoms.outages_of_target.as_ref()?.0;
+    // What it dropped by its own count was no outage.
+    let dropped = symptoms.server_queries_dropped.as_ref();
+    let is_known = it.may_be_limit && dropped.is_some_and(ServerQueriesDropped::explain_losses);
+    (!is_known).then(|| outage(symptoms, it))
 }
 
 pub(super) fn outages_of_network(symptoms: &Symptoms<'_>) -> Option<Finding> {
@@ -36,7 +43,7 @@ pub(super) fn outages_of_generator(symptoms: &Symptoms<'_>) -> Option<Finding> {
 /// outside of them is what the run sustained; no rate is advised for the sake of them.
 fn outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Finding {
     let figures = &symptoms.figures;
-    let mut seen = longest(&outages.longest, figures);
+    let mut seen = longest(outages, figures);
     if outages.alike > 0 {
         seen.push_str(&format!(
             "; with {} similar ones, {} in all",
@@ -64,7 +71,7 @@ fn outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Finding {
         }
     };
     let diagnosis = Diagnosis::new("outage", State::Problem, seen, matters);
-    let cures = cures_of_outage(symptoms, &outages.longest);
+    let cures = cures_of_outage(symptoms, outages);
     diagnosis.cures(cures).into()
 }
 
@@ -97,7 +104,8 @@ fn seconds(ns: u64) -> String {
     format!("{} s", decimal(ns as f64 / 1e9, 2))
 }
 
-fn longest(outage: &Outage, figures: &Figures<'_>) -> String {
+fn longest(outages: &Outages, figures: &Figures<'_>) -> String {
+    let outage = &outages.longest;
     let who = match outage.kind {
         OutageKind::OwnFreeze => "this tool did not get to run",
         OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
@@ -108,18 +116,21 @@ fn longest(outage: &Outage, figures: &Figures<'_>) -> String {
         OutageKind::Handshakes => "every handshake failed",
         OutageKind::Errors => "every response was an error",
         OutageKind::Reset => "the target reset or closed every connection",
-        OutageKind::Silence if may_be_limited(outage, figures) => {
-            "nothing came back: the target was down, or answers nothing while a limit on the rate \
-             is exceeded (RRL)"
-        }
         OutageKind::Silence => "nothing came back",
     };
     let until = match outage.lasts {
         true => "the end".to_owned(),
         false => seconds(outage.end_ns),
     };
+    let (what, why) = match outages.may_be_limit {
+        true => (
+            "no response for",
+            ": the target was down, or answers nothing while a limit on the rate is exceeded (RRL)",
+        ),
+        false => ("an outage of", ""),
+    };
     let mut text = format!(
-        "an outage of {}: from {} to {until} of the run {who}",
+        "{what} {}: from {} to {until} of the run {who}{why}",
         seconds(outage.length_ns()),
         seconds(outage.begin_ns)
     );
@@ -131,12 +142,6 @@ fn longest(outage: &Outage, figures: &Figures<'_>) -> String {
         ));
     }
     text
-}
-
-/// A limit on the rate of responses may let nothing pass to a client that goes on to exceed it.
-fn may_be_limited(outage: &Outage, figures: &Figures<'_>) -> bool {
-    let is_udp = figures.record.scenario.transport == Transport::Udp;
-    is_udp && outage.kind == OutageKind::Silence && outage.lasts
 }
 
 /// What was sustained without them.
@@ -152,7 +157,8 @@ fn outside(figures: &Figures<'_>) -> String {
     )
 }
 
-fn cures_of_outage(symptoms: &Symptoms<'_>, outage: &Outage) -> Vec<Cure> {
+fn cures_of_outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Vec<Cure> {
+    let outage = &outages.longest;
     let started_at = &symptoms.figures.record.started_at;
     match outage.kind {
         OutageKind::OwnFreeze => vec![
@@ -171,11 +177,16 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outage: &Outage) -> Vec<Cure> {
                  reloads, pauses of its process",
                 seconds(outage.begin_ns)
             ));
-            let limits = may_be_limited(outage, &symptoms.figures).then(lift_rate_limits);
-            [log]
-                .into_iter()
-                .chain(limits.into_iter().flatten())
-                .collect()
+            let limits = outages.may_be_limit.then(lift_rate_limits);
+            let is_short = symptoms.figures.record.measured_ns < RUN_NS;
+            let longer = (outages.may_be_limit && is_short).then(|| {
+                Cure::words(
+                    "run longer, in an open loop: --rate with --duration 10s; of a limit on the \
+                     rate, as many queries are answered each second",
+                )
+            });
+            let limits = limits.into_iter().flatten();
+            [log].into_iter().chain(longer).chain(limits).collect()
         }
     }
 }

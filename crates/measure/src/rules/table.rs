@@ -122,8 +122,8 @@ static WORTH: &[Rule] = rules! {
 
 static OUTAGES: &[Rule] = rules! {
     "fixed rate of responses" says(losses::rate_limited) if [RateLimited] => Server,
-        unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
-        does_not_know("whether the target limits it or a device on the path");
+        silent_if(&[UnservedClients]), unless(&[OwnReceiveDrops, OutagesOfGenerator]),
+        in_every_verdict(), does_not_know("whether the target limits it or a device on the path");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
         in_every_verdict(),
         does_not_know("what the target can do with connections that stay open");
@@ -136,7 +136,7 @@ static OUTAGES: &[Rule] = rules! {
         in_every_verdict(), does_not_know("what in the target was short: observe it");
     "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
         silent_if(&[RulesBroken, TimeoutOutgrown]), in_every_verdict(),
-        does_not_know("whether the target or the path to it was down");
+        does_not_know("whether the target or the path to it was down, or a limit was exceeded");
     "no message ID, and clients without response" says(generator::no_message_id)
         if [NoMessageId, UnservedByTarget] => Generator,
         does_not_know("why these clients get no response");
@@ -240,7 +240,7 @@ static SERVERS: &[Rule] = rules! {
         silent_if(&[ServerDatagramsDropped, ServerQueriesDropped, ServerUpstream]),
         in_every_verdict();
     "both ends differ" says(server::counts_differ) if [ServerCounts], where_much(),
-        in_every_verdict();
+        silent_if(&[UnservedClients]), in_every_verdict();
     "both ends agree" says(server::counts_agree) if [ServerCounts], silent_if(&[ServerCounts]);
     "slow scrapes" says_each(server::slow_scrapes) if [SlowScrapes], in_every_verdict(),
         silent_if(&[OutagesOfTarget, OutagesOfNetwork, OutagesOfGenerator, OutOfCpu]);

@@ -259,6 +259,7 @@ fn refused(failed: &ConnectionFailures) -> ConnectionFailures {
     ConnectionFailures {
         tls_alert: failed.tls_alert.clone(),
         tls_certificate: failed.tls_certificate,
+        tls_certificate_faults: failed.tls_certificate_faults,
         tls_pin: failed.tls_pin,
         tls_alpn: failed.tls_alpn,
         tls_protocol: failed.tls_protocol,

@@ -46,6 +46,8 @@ const OUTGROWN: f64 = 0.5;
 const MET_MAX: f64 = 0.001;
 /// From this share of the window on, outages decide.
 const LENGTH_MAX: f64 = 0.01;
+/// A span is as long as the timeout if it differs by less than this part of it.
+const OF_TIMEOUT: u64 = 5;
 /// From this share of the slots on, those that lost queries hold are reported.
 const HELD_MIN: f64 = 0.01;
 /// From this share of the slots on, they set the rate.
@@ -257,6 +259,11 @@ fn dropped_by_local_target(figures: &Figures<'_>) -> u64 {
     if let Some(program) = figures.programs.first() {
         return program.udp_drops;
     }
+    // Other programs of this host have sockets too.
+    let host = figures.record.host_use.as_ref();
+    if let Some(drops) = host.and_then(|it| it.target_udp_drops) {
+        return drops;
+    }
     let network = &figures.record.network;
     let all = figures.of_udp("RcvbufErrors");
     let of_others = all.saturating_sub(network.receive_drops);
@@ -355,6 +362,8 @@ pub(crate) struct Outages {
     /// Others of its kind, and how long all of the kind were together.
     pub(crate) alike: u64,
     pub(crate) alike_ns: u64,
+    /// A limit on the rate that lets nothing pass for a while looks the same.
+    pub(crate) may_be_limit: bool,
     is_much: bool,
 }
 
@@ -372,9 +381,28 @@ impl Outages {
             longest: *longest,
             alike: lengths.len() as u64 - 1,
             alike_ns: lengths.iter().sum(),
+            may_be_limit: may_be_limit(longest, figures),
             is_much: is_long || significance::is_above(met, figures.counts.offered, MET_MAX),
         })
     }
+}
+
+/// A limit on the rate, such as RRL, lets nothing pass while it is exceeded: over UDP to the end,
+/// or again and again, so that queries are lost before and after too. In a closed loop it loses all
+/// queries in flight, and none is sent until these have timed out.
+fn may_be_limit(outage: &Outage, figures: &Figures<'_>) -> bool {
+    let is_udp = figures.record.scenario.transport == Transport::Udp;
+    let is_fitting = match outage.kind {
+        OutageKind::Silence => true,
+        OutageKind::Reset => !is_udp,
+        _ => false,
+    };
+    let outside = &figures.outages.outside;
+    let are_lost = significance::is_above(outside.lost, outside.due, LIMITED_MIN);
+    let timeout_ns = figures.record.scenario.timeout_ns;
+    let of_timeout = outage.length_ns().abs_diff(timeout_ns) <= timeout_ns / OF_TIMEOUT;
+    let is_batch = figures.outstanding.is_some() && of_timeout;
+    is_fitting && (are_lost || is_udp && (outage.lasts || is_batch))
 }
 
 pub(super) fn outages_of_target(figures: &Figures<'_>) -> Option<OutagesOfTarget> {

@@ -36,3 +36,25 @@ fn they_decide_where_most_of_what_is_missing_waited_for_a_connection() {
     lose(&mut record, 3_000);
     assert_eq!(judge(&record).limit, Limit::Unknown);
 }
+
+#[test]
+fn cure_of_a_refused_certificate_fits_its_fault() {
+    type Refuse = fn(&mut crate::counts::CertificateFaults);
+    let faults: [(Refuse, &str); 4] = [
+        (|it| it.expired = 2, "renew the certificate of the server"),
+        (|it| it.not_yet_valid = 2, "set the clock of this host"),
+        (|it| it.wrong_name = 2, "--tls-name NAME"),
+        (|it| it.unknown_issuer = 2, "--tls-ca FILE"),
+    ];
+    for (refuse, cure) in faults {
+        let mut record = refusing();
+        change_last(&mut record, |interval| {
+            refuse(&mut interval.counts.connections.failed.tls_certificate_faults);
+        });
+        let found = told(&record, "handshakes");
+        let others = faults.iter().map(|it| it.1).filter(|it| *it != cure);
+        let said = format!("{:?}", found.cures);
+        found.problem("", cure);
+        others.for_each(|other| assert!(!said.contains(other), "{cure}: {said}"));
+    }
+}

@@ -4,6 +4,7 @@
 use crate::rules::Judgement;
 use crate::rules::situations::*;
 use crate::symptoms::{Figures, Symptoms};
+use crate::timeline::outages::Outside;
 use crate::timeline::{Outage, OutageKind, Outages};
 
 const TENTH: u64 = SECOND / 10;
@@ -23,10 +24,14 @@ fn outage(kind: OutageKind, begin: u64, end: u64) -> Outage {
 }
 
 fn judged_of(each: &[Outage]) -> Verdict {
-    let record = in_time(10_000.0);
-    let mut figures = Figures::of(&record);
+    judged_in(&in_time(10_000.0), each, Outside::default())
+}
+
+fn judged_in(record: &RunRecord, each: &[Outage], outside: Outside) -> Verdict {
+    let mut figures = Figures::of(record);
     figures.outages = Outages {
         each: each.to_vec(),
+        outside,
         ..Outages::default()
     };
     Judgement::from_symptoms(Symptoms::of_figures(figures)).verdict()
@@ -68,4 +73,41 @@ fn an_outage_that_is_short_and_met_hardly_a_query_decides_nothing() {
     assert_eq!(judged_of(&[short]).limit, Limit::Rate);
     short.lost = 5_000;
     assert_eq!(judged_of(&[short]).limit, Limit::Server);
+}
+
+#[test]
+fn silence_that_a_limit_on_the_rate_may_be_is_not_said_to_be_an_outage() {
+    let silent = outage(OutageKind::Silence, 20, 50);
+    let outside = |lost| Outside {
+        due: 70_000,
+        lost,
+        ..Outside::default()
+    };
+    let limit = "answers nothing while a limit on the rate is exceeded";
+    let says = |verdict: &Verdict, is_limit: bool| {
+        let (seen, advice) = (&verdict.evidence[0], verdict.advice.join("; "));
+        assert_eq!(verdict.limit, Limit::Server, "{verdict:#?}");
+        assert_eq!(seen.contains(limit), is_limit, "{verdict:#?}");
+        assert_eq!(seen.starts_with("an outage of"), !is_limit, "{verdict:#?}");
+        assert_eq!(advice.contains("lift the limit"), is_limit, "{verdict:#?}");
+    };
+    // In the open loop, queries are lost before and after too; a few are no sign.
+    let udp = in_time(10_000.0);
+    says(&judged_in(&udp, &[silent], outside(0)), false);
+    says(&judged_in(&udp, &[silent], outside(70)), false);
+    says(&judged_in(&udp, &[silent], outside(7_000)), true);
+    let mut lasting = silent;
+    lasting.lasts = true;
+    says(&judged_in(&udp, &[lasting], outside(0)), true);
+    // In the closed loop, all in flight are lost and time out.
+    let mut closed = saturated();
+    says(&judged_in(&closed, &[silent], outside(0)), false);
+    closed.scenario.timeout_ns = silent.length_ns();
+    says(&judged_in(&closed, &[silent], outside(0)), true);
+    // A target that closes its connections while the limit is exceeded.
+    let mut tcp = udp;
+    tcp.scenario.transport = Transport::Tcp.into();
+    let reset = outage(OutageKind::Reset, 20, 50);
+    says(&judged_in(&tcp, &[reset], outside(0)), false);
+    says(&judged_in(&tcp, &[reset], outside(7_000)), true);
 }

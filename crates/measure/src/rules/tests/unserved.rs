@@ -153,3 +153,18 @@ fn connections_that_become_more_all_the_time_are_no_cap() {
         "{verdict:#?}"
     );
 }
+
+#[test]
+fn clients_that_get_nothing_are_no_fixed_rate_of_responses() {
+    let mut record = limited(|bin| if bin % 4 == 3 { 0 } else { 10 });
+    record.scenario.clients = 8;
+    serve(&mut record, 6, 2);
+    let verdict = judged(
+        &record,
+        Limit::Server,
+        "2 of 8 clients got no response",
+        "--local-a",
+    );
+    let said = verdict.evidence.join("; ");
+    assert!(!said.contains("fixed rate"), "{said}");
+}
