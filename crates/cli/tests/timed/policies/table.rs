@@ -28,7 +28,24 @@ const ADMITS_OR_STOPPED: Expected = Expected {
         "the target admits a fixed rate",
         "or answers nothing while a limit on the rate is exceeded",
     ],
-    not_said: &["lost on the path", "clients at once"],
+    not_said: &["an outage of", "lost on the path", "clients at once"],
+};
+/// The same of a closed loop, whose slots wait for what was dropped.
+const HOLDS_SLOTS: Expected = Expected {
+    limits: &[Limit::Server, Limit::Unknown],
+    said: &["slots were held by lost queries"],
+    ..ADMITS_OR_STOPPED
+};
+/// The same of a server that is observed: it counts what it drops.
+const DROPS_COUNTED: Expected = Expected {
+    said: &["by its own count"],
+    ..ADMITS_OR_STOPPED
+};
+/// A server that closes TCP connections while the limit is exceeded.
+const ADMITS_OR_CLOSES: Expected = Expected {
+    limits: &[Limit::Server],
+    said: &["connections"],
+    not_said: &["an outage of", "clients at once", "the path"],
 };
 /// A limit on the rate that answers some of the excess at random, or answers in bursts.
 const ADMITS_OR_LOSES: Expected = Expected {

@@ -99,6 +99,11 @@ fn silence_that_a_limit_on_the_rate_may_be_is_not_said_to_be_an_outage() {
     let mut lasting = silent;
     lasting.lasts = true;
     says(&judged_in(&udp, &[lasting], outside(0)), true);
+    // Again in the next second, or it was a stall after which all is answered.
+    let again = outage(OutageKind::Silence, 60, 70);
+    says(&judged_in(&udp, &[silent, again], outside(0)), true);
+    let late = [silent, again].map(|it| Outage { lost: 0, ..it });
+    says(&judged_in(&udp, &late, outside(0)), false);
     // In the closed loop, all in flight are lost and time out.
     let mut closed = saturated();
     says(&judged_in(&closed, &[silent], outside(0)), false);

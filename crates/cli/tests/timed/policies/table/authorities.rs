@@ -61,18 +61,17 @@ fn recursor(options: &str, upstream: Upstream) -> Server {
 }
 
 pub(super) fn rows() -> Vec<Row> {
+    [
+        limits_of_rate(),
+        clients(),
+        without_zone_or_upstream(),
+        plugins(),
+    ]
+    .concat()
+}
+
+fn limits_of_rate() -> Vec<Row> {
     let one_name = || udp(1_000.0).names(1);
-    let tcp = || over(Transport::Tcp, 800.0).clients(20);
-    let dot = || over(Transport::Dot, 800.0).clients(20);
-    let closed_tcp = || closed(Transport::Tcp, 20);
-    let at_work = || udp(500.0).names(2_000);
-    let from_one = || udp(800.0).sources(1);
-    let few = |product| Server::new(product, "").set("tcp-clients=5");
-    let without = |product| Server::new(product, "").of_other_zone();
-    let acl = |what: &str| {
-        let options = format!("  acl {{\n    {what} net 127.0.0.2/32\n  }}");
-        Server::new(&COREDNS, &options)
-    };
     vec![
         row(
             "NSD RRL, slip 0",
@@ -99,6 +98,23 @@ pub(super) fn rows() -> Vec<Row> {
             || udp(1_500.0).names(50),
             TRUNCATED,
         ),
+        row(
+            "Knot RRL, slip 0",
+            knot_rrl("0"),
+            one_name,
+            ADMITS_OR_STOPPED,
+        ),
+        row("Knot RRL, slip 1", knot_rrl("1"), one_name, TRUNCATED),
+        row("Knot RRL, slip 2", knot_rrl("2"), one_name, TRUNCATED),
+    ]
+}
+
+fn clients() -> Vec<Row> {
+    let tcp = || over(Transport::Tcp, 800.0).clients(20);
+    let dot = || over(Transport::Dot, 800.0).clients(20);
+    let closed_tcp = || closed(Transport::Tcp, 20);
+    let few = |product| Server::new(product, "").set("tcp-clients=5");
+    vec![
         row("NSD tcp-count 5 of 20", few(&NSD), tcp, CLIENTS)
             .followed_by(nsd("").set("tcp-clients=50")),
         row(
@@ -109,13 +125,6 @@ pub(super) fn rows() -> Vec<Row> {
         )
         .busy(),
         row("NSD tcp-count 5 of 20, DoT", few(&NSD), dot, CLIENTS),
-        row(
-            "NSD without the zone",
-            without(&NSD),
-            || udp(800.0),
-            REFUSED,
-        ),
-        row("Knot RRL, slip 1", knot_rrl("1"), one_name, TRUNCATED),
         row("Knot tcp-max-clients 16 of 20", few(&KNOT), tcp, CLIENTS),
         row(
             "Knot tcp-max-clients 16 of 20, DoT",
@@ -123,13 +132,33 @@ pub(super) fn rows() -> Vec<Row> {
             dot,
             CLIENTS,
         ),
-        row("Knot without the zone", without(&KNOT), tcp, REFUSED),
         row(
             "PowerDNS max-tcp-connections 5 of 20",
             few(&PDNS_AUTH),
             tcp,
             CLIENTS,
         ),
+        row(
+            "PowerDNS Recursor max-tcp-clients 5 of 20",
+            few(&PDNS_RECURSOR),
+            tcp,
+            CLIENTS,
+        ),
+    ]
+}
+
+fn without_zone_or_upstream() -> Vec<Row> {
+    let tcp = || over(Transport::Tcp, 800.0);
+    let at_work = || udp(500.0).names(2_000);
+    let without = |product| Server::new(product, "").of_other_zone();
+    vec![
+        row(
+            "NSD without the zone",
+            without(&NSD),
+            || udp(800.0),
+            REFUSED,
+        ),
+        row("Knot without the zone", without(&KNOT), tcp, REFUSED),
         row(
             "PowerDNS without the zone",
             without(&PDNS_AUTH),
@@ -143,17 +172,28 @@ pub(super) fn rows() -> Vec<Row> {
             SERVFAIL,
         ),
         row(
-            "PowerDNS Recursor max-tcp-clients 5 of 20",
-            few(&PDNS_RECURSOR),
-            tcp,
-            CLIENTS,
-        ),
-        row(
             "PowerDNS Recursor max-mthreads 20, slow upstream",
             recursor("--max-mthreads=20", Upstream::Slow(200)),
             at_work,
             QUERIES,
         ),
+        row(
+            "PowerDNS Recursor with a silent upstream",
+            recursor("", Upstream::Silent),
+            at_work,
+            SILENT,
+        )
+        .busy(),
+    ]
+}
+
+fn plugins() -> Vec<Row> {
+    let from_one = || udp(800.0).sources(1);
+    let acl = |what: &str| {
+        let options = format!("  acl {{\n    {what} net 127.0.0.2/32\n  }}");
+        Server::new(&COREDNS, &options)
+    };
+    vec![
         row(
             "CoreDNS erratic delays",
             erratic("drop 0\n    delay 10 300ms"),
@@ -166,16 +206,14 @@ pub(super) fn rows() -> Vec<Row> {
             || udp(800.0),
             TRUNCATED,
         ),
-        row("Knot RRL, slip 2", knot_rrl("2"), one_name, TRUNCATED),
-        row(
-            "PowerDNS Recursor with a silent upstream",
-            recursor("", Upstream::Silent),
-            at_work,
-            SILENT,
-        )
-        .busy(),
         row("CoreDNS acl block", acl("block"), from_one, REFUSED),
         row("CoreDNS acl filter", acl("filter"), from_one, NODATA),
         row("CoreDNS acl drop", acl("drop"), from_one, SILENT),
+        row(
+            "CoreDNS acl drop of one of four sources",
+            acl("drop"),
+            || udp(800.0).clients(8).sources(4),
+            SOME_CLIENTS,
+        ),
     ]
 }

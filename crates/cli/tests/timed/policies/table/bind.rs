@@ -85,6 +85,12 @@ fn limits_of_rate() -> Vec<Row> {
             ADMITS_OR_STOPPED,
         ),
         row(
+            "BIND RRL, one name, slip 0, closed loop",
+            rrl("responses-per-second 50; slip 0;"),
+            || closed(Transport::Udp, 20).names(1),
+            HOLDS_SLOTS,
+        ),
+        row(
             "BIND RRL over TCP limits nothing",
             rrl("responses-per-second 50; slip 0;"),
             || over(Transport::Tcp, 800.0).names(1),
@@ -116,6 +122,12 @@ fn others() -> Vec<Row> {
             Server::new(&BIND, "  blackhole { 127.0.0.2; };"),
             || udp(800.0).sources(1),
             SILENT,
+        ),
+        row(
+            "BIND ignores one of four sources (blackhole)",
+            Server::new(&BIND, "  blackhole { 127.0.0.2; };"),
+            || udp(800.0).clients(8).sources(4),
+            SOME_CLIENTS,
         ),
         row(
             "BIND without the zone, TCP",

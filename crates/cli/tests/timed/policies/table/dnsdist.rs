@@ -2,16 +2,17 @@
 
 use super::*;
 
+fn server(lines: &str) -> Server {
+    Server::new(&DNSDIST, lines)
+}
+
 pub(super) fn rows() -> Vec<Row> {
-    let server = |lines: &str| Server::new(&DNSDIST, lines);
+    [limits_of_rate(), others()].concat()
+}
+
+fn limits_of_rate() -> Vec<Row> {
     let of_source = |action: &str| server(&format!("addAction(MaxQPSIPRule(100), {action})"));
-    let few = || server("setMaxTCPConnectionsPerClient(5)");
     let some = || udp(1_000.0);
-    let tcp = || over(Transport::Tcp, 800.0).clients(20);
-    let dot = || over(Transport::Dot, 800.0).clients(20);
-    let pool = "newServer({address='127.0.0.1:1', pool='down', checkInterval=60})\n\
-                getServer(1):setDown()\n\
-                addAction(QTypeRule(DNSQType.A), PoolAction('down'))";
     vec![
         row(
             "dnsdist MaxQPSIPRule drops",
@@ -44,6 +45,17 @@ pub(super) fn rows() -> Vec<Row> {
             || udp(1_000.0).sources(10),
             ADMITS_OR_LOSES,
         ),
+    ]
+}
+
+fn others() -> Vec<Row> {
+    let few = || server("setMaxTCPConnectionsPerClient(5)");
+    let tcp = || over(Transport::Tcp, 800.0).clients(20);
+    let dot = || over(Transport::Dot, 800.0).clients(20);
+    let pool = "newServer({address='127.0.0.1:1', pool='down', checkInterval=60})\n\
+                getServer(1):setDown()\n\
+                addAction(QTypeRule(DNSQType.A), PoolAction('down'))";
+    vec![
         row(
             "dnsdist refuses one of three names",
             server("addAction(QNameRule('test-record-1.lab.test'), RCodeAction(DNSRCode.REFUSED))"),

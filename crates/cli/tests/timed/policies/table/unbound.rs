@@ -29,16 +29,11 @@ fn view(how: &str) -> Server {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let from_one = || udp(800.0).sources(1);
-    let at_work = || udp(500.0).names(2_000);
-    let few_queries = || {
-        resolver(
-            "  num-queries-per-thread: 20",
-            "forward-zone",
-            Upstream::Slow(200),
-        )
-    };
-    let few_clients = || server("").set("tcp-clients=5");
+    [limits_of_rate(), access(), clients_and_queries()].concat()
+}
+
+fn limits_of_rate() -> Vec<Row> {
+    let factor_0 = || server("  ip-ratelimit: 100\n  ip-ratelimit-factor: 0");
     vec![
         row(
             "Unbound ip-ratelimit, factor 10",
@@ -54,11 +49,49 @@ pub(super) fn rows() -> Vec<Row> {
             ADMITS_OR_LOSES,
         ),
         row(
+            "Unbound ip-ratelimit, factor 0",
+            factor_0(),
+            || udp(1_000.0),
+            ADMITS_OR_STOPPED,
+        )
+        .followed_by(server("  ip-ratelimit: 0")),
+        row(
+            "Unbound ip-ratelimit, factor 0, four sources",
+            factor_0(),
+            || udp(1_200.0).sources(4),
+            ADMITS_OR_STOPPED,
+        ),
+        row(
+            "Unbound ip-ratelimit, factor 0, TCP",
+            factor_0(),
+            || over(Transport::Tcp, 1_000.0),
+            ADMITS_OR_CLOSES,
+        ),
+        row(
+            "Unbound ip-ratelimit, factor 0, closed loop",
+            factor_0(),
+            || closed(Transport::Udp, 20),
+            HOLDS_SLOTS,
+        ),
+        row(
+            "Unbound ip-ratelimit, factor 0, observed",
+            factor_0(),
+            || udp(1_000.0),
+            DROPS_COUNTED,
+        )
+        .observed(),
+        row(
             "Unbound ratelimit of a zone, factor 10",
             resolver("  ratelimit: 100", "stub-zone", Upstream::Slow(1)),
             || udp(1_000.0).names(2_000),
             QUERIES,
         ),
+    ]
+}
+
+fn access() -> Vec<Row> {
+    let from_one = || udp(800.0).sources(1);
+    vec![
         row(
             "Unbound refuses a source",
             server("  access-control: 127.0.0.2/32 refuse"),
@@ -96,6 +129,20 @@ pub(super) fn rows() -> Vec<Row> {
             NODATA,
         ),
         row("Unbound always_deny", view("always_deny"), from_one, SILENT),
+    ]
+}
+
+fn clients_and_queries() -> Vec<Row> {
+    let at_work = || udp(500.0).names(2_000);
+    let few_queries = || {
+        resolver(
+            "  num-queries-per-thread: 20",
+            "forward-zone",
+            Upstream::Slow(200),
+        )
+    };
+    let few_clients = || server("").set("tcp-clients=5");
+    vec![
         row(
             "Unbound incoming-num-tcp 5 of 20",
             few_clients(),
