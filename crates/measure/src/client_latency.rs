@@ -5,7 +5,8 @@
 //! power of two from 2^10 ns (1.02 us) to 2^36 ns (68.7 s) is cut into five buckets, at the whole
 //! 64ths next to the fifth roots of two, so that no bucket is wider than 15.7 % of its lowest value
 //! and what stands for it is at most [`ERROR_MAX`] off. Shorter latencies are in the first bucket,
-//! longer ones in the last; the longest of all is kept as it is.
+//! longer ones in the last. The longest of all is kept as it is, the shortest to 16 ns, and no
+//! quantile is outside the two.
 //!
 //! Buckets are held from the shortest to the longest latency seen, in groups of eight, which is a
 //! factor of three: a client that is served alike each time needs few of them.
@@ -30,15 +31,34 @@ const GROUP: usize = 8;
 /// from 1.02 us to 68.7 s.
 pub const ERROR_MAX: f64 = 0.0725;
 
+/// The shortest latency is kept in units of `1 << MIN_UNIT_BITS` ns, so that it fits beside the two
+/// small numbers, where the struct has room anyway: 32 bits reach to the end of the last bucket.
+const MIN_UNIT_BITS: u32 = HIGHEST_BITS - u32::BITS;
+
 /// What is kept of one client's latencies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLatency {
     count: u64,
     max_ns: u64,
     /// Buckets from `first` on.
     buckets: Box<[u16]>,
+    /// The shortest latency in units of 16 ns, rounded down; `u32::MAX` without latencies.
+    min_units: u32,
     first: u8,
     halvings: u8,
+}
+
+impl Default for ClientLatency {
+    fn default() -> Self {
+        ClientLatency {
+            count: 0,
+            max_ns: 0,
+            buckets: Box::default(),
+            min_units: u32::MAX,
+            first: 0,
+            halvings: 0,
+        }
+    }
 }
 
 impl ClientLatency {
@@ -55,7 +75,7 @@ impl ClientLatency {
     #[inline]
     pub fn record(&mut self, latency_ns: u64) {
         self.count += 1;
-        self.max_ns = self.max_ns.max(latency_ns);
+        self.keep_extremes(latency_ns);
         if self.halvings > 0 && !self.is_sampled() {
             return;
         }
@@ -78,12 +98,19 @@ impl ClientLatency {
         let index = bucket_index(latency_ns).wrapping_sub(self.first.into());
         match self.buckets.get_mut(index) {
             Some(bucket) if self.halvings == 0 && times < u64::from(u16::MAX - *bucket) => {
-                self.count += times;
-                self.max_ns = self.max_ns.max(latency_ns);
                 *bucket += times as u16;
+                self.count += times;
+                self.keep_extremes(latency_ns);
             }
             _ => (0..times).for_each(|_| self.record(latency_ns)),
         }
+    }
+
+    #[inline]
+    fn keep_extremes(&mut self, latency_ns: u64) {
+        self.max_ns = self.max_ns.max(latency_ns);
+        let units = u32::try_from(latency_ns >> MIN_UNIT_BITS).unwrap_or(u32::MAX);
+        self.min_units = self.min_units.min(units);
     }
 
     /// Counts one in a bucket that is not held.
@@ -121,7 +148,8 @@ impl ClientLatency {
 
     /// The `p`-th quantile in nanoseconds, `p` from 0 to 1, with the rank that
     /// [`Histogram::percentile`](crate::Histogram::percentile) has: within [`ERROR_MAX`] of the
-    /// latency of that rank, and exact if that is the longest. `None` without latencies.
+    /// latency of that rank, exact if that is the longest, and at most 16 ns below the shortest.
+    /// `None` without latencies.
     pub fn percentile(&self, p: f64) -> Option<u64> {
         let held: u64 = self.buckets.iter().map(|&count| u64::from(count)).sum();
         let rank = crate::histogram::rank_of(p, held)?;
@@ -132,7 +160,8 @@ impl ClientLatency {
         for (index, &count) in (self.first.into()..).zip(&self.buckets) {
             below += u64::from(count);
             if below >= rank {
-                return Some(middle(index).min(self.max_ns));
+                let min_ns = u64::from(self.min_units) << MIN_UNIT_BITS;
+                return Some(middle(index).max(min_ns).min(self.max_ns));
             }
         }
         self.max_ns()
@@ -217,6 +246,8 @@ mod tests {
                 let error = (found as f64 - wanted as f64).abs() / wanted as f64;
                 prop_assert!(error <= ERROR_MAX, "{p}: {found} for {wanted}");
             }
+            let shortest = latencies[0] >> MIN_UNIT_BITS << MIN_UNIT_BITS;
+            prop_assert!(sketch.percentile(p) >= Some(shortest));
             prop_assert_eq!(sketch.max_ns(), latencies.last().copied());
             prop_assert_eq!(sketch.count(), latencies.len() as u64);
         }
@@ -250,6 +281,25 @@ mod tests {
         assert_eq!(sketch.max_ns(), Some(90_000_000_000));
         assert_eq!(sketch.percentile(1.0), Some(90_000_000_000));
         assert!(sketch.percentile(0.5) < Some(1_184));
+    }
+
+    #[test]
+    fn quantiles_are_never_below_the_shortest_latency() {
+        // What stands for the bucket of 2 ms is shorter.
+        let stands_for_2_ms = middle(bucket_index(2_000_000));
+        assert_eq!(stands_for_2_ms, 1_947_982);
+        let alike = sketch(&[2_000_000; 7]);
+        let mut many = ClientLatency::new();
+        many.record_many(2_000_000, 1_000);
+        for p in [0.0, 0.5, 0.9, 1.0] {
+            assert_eq!(alike.percentile(p), Some(2_000_000), "{p}");
+            assert_eq!(many.percentile(p), Some(2_000_000), "{p}");
+        }
+        let shortest_last = sketch(&[2_000_000, 2_000_000, 1_900_000]);
+        assert_eq!(shortest_last.percentile(0.5), Some(stands_for_2_ms));
+        // The shortest may be longer than what can be kept of it.
+        let long = sketch(&[100_000_000_000, 100_000_000_001]);
+        assert_eq!(long.percentile(0.5), Some((1 << HIGHEST_BITS) - 16));
     }
 
     #[test]
