@@ -161,6 +161,7 @@ struct Expected {
     responses: u64,
     timeouts: u64,
     malformed: u64,
+    queries: u64,
     wrong_source: u64,
 }
 
@@ -234,8 +235,10 @@ impl Run {
         self.expected.delivered += 1;
         if !is_from_peer {
             self.expected.wrong_source += 1;
-        } else if octets.len() < 12 || octets[2] & 0x80 == 0 {
+        } else if octets.len() < 12 {
             self.expected.malformed += 1;
+        } else if octets[2] & 0x80 == 0 {
+            self.expected.queries += 1;
         } else {
             let id = u16::from_be_bytes([octets[0], octets[1]]);
             let latest = self.target.latest.get(&(client, id));
@@ -350,6 +353,7 @@ fuzz_target!(|input: &[u8]| {
         "{expected:?} {counts:?}"
     );
     assert_eq!(counts.unexpected.malformed, expected.malformed);
+    assert_eq!(counts.unexpected.queries, expected.queries);
     assert_eq!(counts.unexpected.wrong_source, expected.wrong_source);
     let of_old = counts.late + counts.duplicate;
     let all = counts.responses + of_old + counts.unexpected.total();

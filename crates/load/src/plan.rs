@@ -83,6 +83,9 @@ pub struct Plan {
     /// Keep what each single client experienced: some 120 bytes a client and about 85 instructions
     /// a query.
     pub client_statistics: bool,
+    /// Takes a message for the response to the query in flight with its ID, whatever its QR bit and
+    /// its question are, and over HTTP/2 with the media type `application/dns` too: as dnsperf.
+    pub matches_by_id_alone: bool,
     /// Signs every query.
     pub tsig: Option<proto::tsig::Key>,
 }
@@ -124,6 +127,7 @@ impl Plan {
             stub: None,
             sockets: SocketOptions::default(),
             client_statistics: true,
+            matches_by_id_alone: false,
             tsig: None,
         }
     }

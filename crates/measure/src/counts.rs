@@ -183,8 +183,11 @@ pub struct Unexpected {
     pub wrong_question: u64,
     /// It came from another address than the target's (where the driver can see that).
     pub wrong_source: u64,
-    /// Shorter than a header, or not a response.
+    /// Shorter than a header; in a record of a version that did not count `queries`, those too.
     pub malformed: u64,
+    /// A query, not a response: its QR bit is clear (RFC 1035, section 4.1.1).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queries: u64,
 }
 
 /// Queries repeated over TCP after a truncated UDP response.
@@ -232,7 +235,7 @@ impl_add!(
 );
 impl_add!(
     Unexpected,
-    numbers: [wrong_id, wrong_question, wrong_source, malformed],
+    numbers: [wrong_id, wrong_question, wrong_source, malformed, queries],
     groups: []
 );
 impl_add!(StampCounts, numbers: [missing, implausible], groups: []);
@@ -258,7 +261,7 @@ impl SendFailures {
 impl Unexpected {
     /// Messages that matched no query for whatever reason.
     pub fn total(&self) -> u64 {
-        self.wrong_id + self.wrong_question + self.wrong_source + self.malformed
+        self.wrong_id + self.wrong_question + self.wrong_source + self.malformed + self.queries
     }
 }
 

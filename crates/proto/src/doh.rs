@@ -14,6 +14,9 @@ mod uri;
 /// The media type of DNS messages (RFC 8484, section 6).
 pub const DNS_MESSAGE: &str = "application/dns-message";
 
+/// A media type that does not exist, which servers give in place of [`DNS_MESSAGE`].
+pub const DNS: &str = "application/dns";
+
 /// The longest DNS message.
 pub const MESSAGE_OCTETS_MAX: usize = 65_535;
 
@@ -253,17 +256,32 @@ fn extra_field(name: &str, value: &str) -> Result<RequestField, InvalidDohReques
     Ok(RequestField::new(&lower, value))
 }
 
-/// True if a `content-type` is that of a DNS message, in any case and with any parameters (RFC
-/// 9110, section 8.3.1).
-pub fn is_dns_message(content_type: &[u8]) -> bool {
-    if content_type == DNS_MESSAGE.as_bytes() {
-        return true;
+/// What the `content-type` of a response says that its content is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MediaType {
+    /// Neither of the other two, or the response has no `content-type`.
+    #[default]
+    Other,
+    /// [`DNS`].
+    Dns,
+    /// [`DNS_MESSAGE`].
+    DnsMessage,
+}
+
+impl MediaType {
+    /// Reads a `content-type`, in any case and with any parameters (RFC 9110, section 8.3.1).
+    pub fn of(content_type: &[u8]) -> MediaType {
+        if content_type == DNS_MESSAGE.as_bytes() {
+            return MediaType::DnsMessage;
+        }
+        let end = content_type.iter().position(|&octet| octet == b';');
+        let media_type = content_type[..end.unwrap_or(content_type.len())].trim_ascii();
+        let known = [(DNS_MESSAGE, MediaType::DnsMessage), (DNS, MediaType::Dns)];
+        let found = known
+            .into_iter()
+            .find(|(name, _)| media_type.eq_ignore_ascii_case(name.as_bytes()));
+        found.map_or(MediaType::Other, |(_, known)| known)
     }
-    let end = content_type.iter().position(|&octet| octet == b';');
-    let media_type = &content_type[..end.unwrap_or(content_type.len())];
-    media_type
-        .trim_ascii()
-        .eq_ignore_ascii_case(DNS_MESSAGE.as_bytes())
 }
 
 /// Decodes the `dns` variable of a GET into `message`, which is overwritten. False if that is not

@@ -5,6 +5,8 @@
 //! hands in a token, and gets it back with the end of the exchange, exactly once; unless it cancels
 //! the exchange, or the connection ends first.
 
+use crate::doh::MediaType;
+
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExchangeEnd<'a> {
@@ -13,7 +15,7 @@ pub enum ExchangeEnd<'a> {
     /// HTTP: a final status other than 200, whatever came with it.
     HttpStatus(u16),
     /// HTTP: status 200 with another media type than `application/dns-message`.
-    MediaType,
+    MediaType(MediaType),
     /// The peer reset the stream (RST_STREAM, RESET_STREAM or STOP_SENDING), with this error code
     /// of its protocol.
     Reset(u64),

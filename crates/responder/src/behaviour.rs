@@ -68,10 +68,12 @@ pub(crate) enum Fault {
     Truncated,
     WrongId,
     WrongQuestion,
+    WrongQr,
     Garbage,
     Oversized,
     Reset,
     HttpStatus(u16),
+    WrongMediaType,
 }
 
 impl Fault {
@@ -79,7 +81,7 @@ impl Fault {
     pub(crate) fn is_possible(self, transport: Transport) -> bool {
         match self {
             Fault::Reset => transport.is_doh() || transport == Transport::Doq,
-            Fault::HttpStatus(_) => transport.is_doh(),
+            Fault::HttpStatus(_) | Fault::WrongMediaType => transport.is_doh(),
             _ => true,
         }
     }
@@ -92,9 +94,11 @@ pub(crate) fn table(shares: &FaultShares) -> Vec<(Fault, f64)> {
         (Fault::Truncated, shares.truncated),
         (Fault::WrongId, shares.wrong_id),
         (Fault::WrongQuestion, shares.wrong_question),
+        (Fault::WrongQr, shares.wrong_qr),
         (Fault::Garbage, shares.garbage),
         (Fault::Oversized, shares.oversized),
         (Fault::Reset, shares.reset),
+        (Fault::WrongMediaType, shares.wrong_media_type),
     ];
     let rcodes = shares.rcodes.iter();
     table.extend(rcodes.map(|&(rcode, share)| (Fault::Rcode(rcode), share)));

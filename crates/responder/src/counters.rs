@@ -251,7 +251,7 @@ impl Counters {
     #[inline]
     pub(crate) fn count_reply(&mut self, transport: Transport, reply: Reply) {
         match reply {
-            Reply::Message => self.responses.add(transport, 1),
+            Reply::Message | Reply::Mistyped => self.responses.add(transport, 1),
             Reply::Status(_) => self.http_statuses += 1,
             Reply::Reset => self.streams_reset += 1,
             Reply::Malformed => self.streams_malformed += 1,

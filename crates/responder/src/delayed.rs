@@ -36,6 +36,8 @@ pub(crate) enum Destination {
 pub(crate) enum Reply {
     /// A DNS message.
     Message,
+    /// A DNS message in an HTTP response with the media type `application/dns`.
+    Mistyped,
     /// An HTTP status without content.
     Status(u16),
     /// A reset of the query's stream.
@@ -59,7 +61,7 @@ impl Destination {
 pub(crate) struct Waiting {
     pub(crate) destination: Destination,
     pub(crate) reply: Reply,
-    /// Empty unless the reply is a message.
+    /// Empty unless the reply has a message.
     pub(crate) message: Vec<u8>,
 }
 

@@ -296,6 +296,7 @@ impl Quic {
         let message = &self.message;
         let sent = match reply {
             Reply::Message => self.server.respond(key, stream, message, ttl_min(message)),
+            Reply::Mistyped => self.server.respond_mistyped(key, stream, message),
             Reply::Status(status) => self.server.respond_status(key, stream, status),
             Reply::Reset => {
                 let code = match self.transport {

@@ -19,6 +19,9 @@ use crate::service::{Carrier, Service};
 /// The longest UDP payload over IPv4, in octets.
 const DATAGRAM_OCTETS_MAX: usize = 65_507;
 
+/// The QR bit in the third octet of the header (RFC 1035, section 4.1.1).
+const QR: u8 = 0x80;
+
 /// What became of one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -26,7 +29,7 @@ pub(crate) enum Fate {
     Dropped,
     /// The response was appended; send it so many times now.
     Now(u32),
-    /// No response, and nothing was appended: send this instead, now.
+    /// Send this instead of a plain response, now; its message, if it has one, was appended.
     Instead(Reply),
     /// So many copies of the response wait in [`Respondent::delayed`]; nothing was appended.
     Later(u32),
@@ -102,7 +105,7 @@ impl Respondent {
         query: &[u8],
         out: &mut Vec<u8>,
     ) -> Fate {
-        if query.len() < 12 || query[2] & 0x80 != 0 {
+        if query.len() < 12 || query[2] & QR != 0 {
             self.counters.ignored += 1;
             return Fate::Dropped;
         }
@@ -142,10 +145,17 @@ impl Respondent {
         self.spoil(transport, fault, start, out);
         let copies = self.draw_copies(transport);
         self.counters.count_rcode(rcode, u64::from(copies));
+        let reply = match fault {
+            Fault::WrongMediaType => Reply::Mistyped,
+            _ => Reply::Message,
+        };
         if due <= arrival {
-            return Fate::Now(copies);
+            return match reply {
+                Reply::Message => Fate::Now(copies),
+                other => Fate::Instead(other),
+            };
         }
-        let kept = self.put_off(due, destination, (Reply::Message, &out[start..]), copies);
+        let kept = self.put_off(due, destination, (reply, &out[start..]), copies);
         out.truncate(start);
         Fate::Later(kept)
     }
@@ -270,6 +280,8 @@ impl Respondent {
         match fault {
             Fault::WrongId => response[1] ^= 0x55,
             Fault::WrongQuestion => spoil_question(response),
+            Fault::WrongQr => response[2] &= !QR,
+            Fault::WrongMediaType => {}
             Fault::Garbage => self.generator.fill_bytes(response),
             Fault::Oversized => {
                 let octets = match transport {

@@ -195,6 +195,9 @@ pub struct FaultShares {
     pub wrong_id: f64,
     /// Sent with a question other than the query's.
     pub wrong_question: f64,
+    /// Sent with the QR bit clear, as a query (RFC 1035, section 4.1.1).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub wrong_qr: f64,
     /// Sent as random octets of the same length.
     pub garbage: f64,
     /// Sent with a record that makes it 65,535 octets long (65,507 over UDP).
@@ -205,4 +208,13 @@ pub struct FaultShares {
     /// Not sent: an HTTP response with a status (200 to 999) and no content is, each with its
     /// share. Without HTTP, the response is sent.
     pub http_statuses: Vec<(u16, f64)>,
+    /// HTTP: sent with the media type `application/dns`, which does not exist, in place of
+    /// `application/dns-message` (RFC 8484, section 6). Without HTTP, the response is sent.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub wrong_media_type: f64,
+}
+
+/// A share that leaves all responses as they are.
+fn is_none(share: &f64) -> bool {
+    *share == 0.0
 }

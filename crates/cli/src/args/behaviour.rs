@@ -95,6 +95,12 @@ pub(crate) struct BehaviourArguments {
     /// Share of responses with another question
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) wrong_question: f64,
+    /// Share of responses with QR=0, as queries have
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) wrong_qr: f64,
+    /// Share of HTTP responses with the media type application/dns, not application/dns-message
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) wrong_media_type: f64,
     /// Share of responses that consist of random bytes
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) garbage: f64,

@@ -94,7 +94,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 142] = [
+pub(crate) const FLAGS: [Flag; 144] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -347,6 +347,8 @@ pub(crate) const FLAGS: [Flag; 142] = [
     run("duplicate").at(At::Responder),
     run("wrong-id").at(At::Responder),
     run("wrong-question").at(At::Responder),
+    run("wrong-qr").at(At::Responder),
+    run("wrong-media-type").at(At::Responder),
     run("garbage").at(At::Responder),
     run("oversize").at(At::Responder),
     run("reset-streams").at(At::Responder),

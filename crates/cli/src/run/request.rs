@@ -107,6 +107,7 @@ pub(crate) fn build(
         stub: stub.map(Arc::new),
         sockets: generator.sockets,
         client_statistics: true,
+        matches_by_id_alone: false,
         tsig: tsig(run)?,
     };
     plan.validate()?;

@@ -4,13 +4,13 @@
 use driver::Driver;
 use measure::Counts;
 use proto::Instant;
+use proto::doh::MediaType;
 use proto::exchange::ExchangeEnd;
 use proto::pending::{Query, State};
 use proto::response::Header;
 use script::End;
 
 use super::Worker;
-use super::wire::question::is_answered_by;
 use crate::told::Told;
 
 impl Worker {
@@ -58,19 +58,17 @@ impl Worker {
     /// The message that came on a query's own stream. The stream is over, so a message that is no
     /// response to the query ends it too.
     fn handle_answer(&mut self, index: u32, query: Query, message: &[u8], at: Instant) {
-        let header = Header::parse(message).filter(|header| header.is_response);
-        let counts = &mut self.ledger.of_event(at).unexpected;
-        match header {
-            None => counts.malformed += 1,
-            Some(header) if header.id != 0 => counts.wrong_id += 1,
-            Some(_) => {
-                let scratch = &mut self.wire.message;
-                let asked = query.question;
-                if is_answered_by((&self.plan, &self.offer.mode), asked, message, scratch) {
-                    return self.complete(index, &query, message, at);
-                }
-                counts.wrong_question += 1;
+        let unexpected = &mut self.ledger.of_event(at).unexpected;
+        match Header::parse(message) {
+            None => unexpected.malformed += 1,
+            Some(header) if !header.is_response && !self.plan.matches_by_id_alone => {
+                unexpected.queries += 1;
             }
+            Some(header) if header.id != 0 => unexpected.wrong_id += 1,
+            Some(_) if self.is_answered(query.question, message) => {
+                return self.complete(index, &query, message, at);
+            }
+            Some(_) => self.ledger.of_event(at).unexpected.wrong_question += 1,
         }
         self.lose_exchange(index, &query, ExchangeEnd::Malformed, at);
     }
@@ -128,7 +126,10 @@ fn count_failed(counts: &mut Counts, end: ExchangeEnd<'_>) {
     let failures = &mut counts.exchange_failures;
     match end {
         ExchangeEnd::HttpStatus(status) => failures.http_status.record(status.into()),
-        ExchangeEnd::MediaType => failures.media_type += 1,
+        ExchangeEnd::MediaType(other) => {
+            failures.media_type += 1;
+            failures.media_type_dns += u64::from(other == MediaType::Dns);
+        }
         ExchangeEnd::Reset(code) => failures.stream_reset.record(code),
         ExchangeEnd::NotProcessed => failures.not_processed += 1,
         ExchangeEnd::Malformed | ExchangeEnd::Late | ExchangeEnd::Message(_) => {

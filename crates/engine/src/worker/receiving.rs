@@ -2,6 +2,7 @@
 //! it is instead.
 
 use driver::{Driver, Received, SocketError, SocketId};
+use load::question_source::Question;
 use proto::Instant;
 use proto::pending::{Query, State};
 use proto::response::{self, Header, ResponseKind};
@@ -108,10 +109,15 @@ impl Worker {
 
     /// Any message for client `owner`.
     fn handle_any_message(&mut self, owner: u32, message: &[u8], at: Instant) {
-        let Some(header) = Header::parse(message).filter(|header| header.is_response) else {
-            self.ledger.of_event(at).unexpected.malformed += 1;
+        let unexpected = &mut self.ledger.of_event(at).unexpected;
+        let Some(header) = Header::parse(message) else {
+            unexpected.malformed += 1;
             return;
         };
+        if !header.is_response && !self.plan.matches_by_id_alone {
+            unexpected.queries += 1;
+            return;
+        }
         let pending = &self.population.clients[owner as usize].pending;
         let known = pending
             .find(header.id)
@@ -120,13 +126,7 @@ impl Worker {
             self.ledger.of_event(at).unexpected.wrong_id += 1;
             return;
         };
-        let scratch = &mut self.wire.message;
-        if !is_answered_by(
-            (&self.plan, &self.offer.mode),
-            query.question,
-            message,
-            scratch,
-        ) {
+        if !self.is_answered(query.question, message) {
             self.ledger.of_event(at).unexpected.wrong_question += 1;
             return;
         }
@@ -141,6 +141,13 @@ impl Worker {
             State::Answered => self.ledger.of_query(query.scheduled_at).duplicate += 1,
             _ => self.ledger.of_query(query.scheduled_at).late += 1,
         }
+    }
+
+    /// True if a message with the ID of a query is its response.
+    pub(super) fn is_answered(&mut self, asked: Question, message: &[u8]) -> bool {
+        let scratch = &mut self.wire.message;
+        self.plan.matches_by_id_alone
+            || is_answered_by((&self.plan, &self.offer.mode), asked, message, scratch)
     }
 
     /// A response to a query in flight.

@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::Codes;
 use super::error_codes::{application_error, http_status};
 use crate::scenario::transports::Transports;
+use crate::zero::is_zero;
+
+/// What [`ExchangeFailures::media_type_dns`] counts.
+const SHORT_MEDIA_TYPE: &str = "responses with the media type application/dns instead of \
+                                application/dns-message (RFC 8484, section 6)";
 
 /// Queries sent whose HTTP request or QUIC stream ended without a DNS message, by cause.
 ///
@@ -18,6 +23,9 @@ pub struct ExchangeFailures {
     pub http_status: Codes,
     /// HTTP responses with status 200 and another media type than `application/dns-message`.
     pub media_type: u64,
+    /// Of these, responses with the media type `application/dns`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub media_type_dns: u64,
     /// Streams that the target reset or stopped, by error code: of HTTP/2 (RFC 9113, section 7),
     /// of HTTP/3 (RFC 9114, section 8.1) or of DoQ (RFC 9250, section 4.3).
     pub stream_reset: Codes,
@@ -30,7 +38,7 @@ pub struct ExchangeFailures {
 
 impl_add!(
     ExchangeFailures,
-    numbers: [media_type, malformed, not_processed],
+    numbers: [media_type, media_type_dns, malformed, not_processed],
     groups: [http_status, stream_reset]
 );
 
@@ -48,6 +56,7 @@ impl ExchangeFailures {
         let ExchangeFailures {
             http_status: statuses,
             media_type,
+            media_type_dns,
             stream_reset,
             malformed,
             not_processed,
@@ -63,7 +72,11 @@ impl ExchangeFailures {
             causes.push((format!("streams reset with {code}"), count));
         }
         causes.extend([
-            ("another media type".into(), *media_type),
+            (SHORT_MEDIA_TYPE.into(), *media_type_dns),
+            (
+                "another media type".into(),
+                media_type.saturating_sub(*media_type_dns),
+            ),
             ("malformed".into(), *malformed),
             ("not processed by the target".into(), *not_processed),
         ]);

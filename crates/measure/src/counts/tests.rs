@@ -118,6 +118,8 @@ fn adding_doubles_every_number_at_every_depth() {
         }
     }
     let mut counts = balanced();
+    counts.unexpected.queries = 1;
+    counts.exchange_failures.media_type_dns = 1;
     let connections = &mut counts.connections;
     connections.ended_by_goaway.record(0);
     connections.closed_for_violation.record("a rule");

@@ -145,6 +145,7 @@ pub(super) fn unmatched_messages(symptoms: &Symptoms<'_>) -> Option<Finding> {
         wrong_question,
         wrong_source,
         malformed,
+        queries,
     } = it.by_reason;
     let reasons = vec![
         (wrong_id, "with the ID of no query".to_owned()),
@@ -157,6 +158,10 @@ pub(super) fn unmatched_messages(symptoms: &Symptoms<'_>) -> Option<Finding> {
             "from another address than the target's".to_owned(),
         ),
         (malformed, "malformed".to_owned()),
+        (
+            queries,
+            "queries (QR=0), not responses (RFC 1035, section 4.1.1)".to_owned(),
+        ),
     ];
     let seen = format!(
         "{} matched no query: {}; {} of the queries got no response",
@@ -164,9 +169,17 @@ pub(super) fn unmatched_messages(symptoms: &Symptoms<'_>) -> Option<Finding> {
         list(reasons),
         share(symptoms.figures.unanswered(), symptoms.figures.counts.sent)
     );
-    let matters = "a client drops such messages as forged (RFC 5452, section 9.1), however fast \
-                   they come: a server that mixes responses up, answers from another address than \
-                   was asked, or a middlebox that rewrites them";
+    let matters = match 2 * queries > it.by_reason.total() {
+        true => {
+            "a client takes no query for its response, however fast it comes: a server that does \
+             not set the QR bit, or a device that sends the queries back"
+        }
+        false => {
+            "a client drops such messages as forged (RFC 5452, section 9.1), however fast they \
+             come: a server that mixes responses up, answers from another address than was asked, \
+             or a middlebox that rewrites them"
+        }
+    };
     let topic = "messages that match no query";
     let diagnosis = Diagnosis::new(topic, State::Problem, seen, matters);
     let cure = match wrong_source > 0 {
@@ -264,12 +277,16 @@ pub(super) fn exchanges_failed(symptoms: &Symptoms<'_>) -> Option<Finding> {
     if !it.are_many() {
         return Some(Diagnosis::new(topic, State::Warning, seen, matters).into());
     }
-    let advice = match it.are_turned_away {
-        true => {
+    let advice = match (it.are_turned_away, it.are_mistyped) {
+        (true, _) => {
             "the target limits the rate of its clients, which is not what it can take: raise that \
              limit, or spread the clients over more addresses with --local-address"
         }
-        false => {
+        (_, true) => {
+            "let the server, or the proxy before it, send `content-type: application/dns-message`: \
+             clients that check the media type drop its responses"
+        }
+        _ => {
             "the figures are of the other queries alone: look at path and method of the request, \
              and at the target's log"
         }

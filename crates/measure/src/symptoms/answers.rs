@@ -136,6 +136,8 @@ pub(crate) struct ExchangesFailed {
     are_many: bool,
     /// Half of them or more were turned away, as by a limit on the rate of a client.
     pub(crate) are_turned_away: bool,
+    /// Half of them or more have the media type `application/dns`.
+    pub(crate) are_mistyped: bool,
 }
 
 impl ExchangesFailed {
@@ -149,5 +151,6 @@ pub(super) fn exchanges_failed(figures: &Figures<'_>) -> Option<ExchangesFailed>
     (ended.total() > 0).then(|| ExchangesFailed {
         are_many: significance::is_above(ended.total(), figures.counts.sent, ENDED_MAX),
         are_turned_away: 2 * ended.turned_away() >= ended.total(),
+        are_mistyped: 2 * ended.media_type_dns >= ended.total(),
     })
 }

@@ -221,7 +221,10 @@ mod rfc8484 {
             "application/dns-message; charset=utf-8",
             "application/dns-message ;x",
         ] {
-            assert!(is_dns_message(right.as_bytes()), "{right}");
+            assert!(
+                MediaType::of(right.as_bytes()) == MediaType::DnsMessage,
+                "{right}"
+            );
         }
         for wrong in [
             "",
@@ -229,7 +232,10 @@ mod rfc8484 {
             "application/dns-messages",
             "text/html",
         ] {
-            assert!(!is_dns_message(wrong.as_bytes()), "{wrong}");
+            assert_eq!(MediaType::of(wrong.as_bytes()), MediaType::Other, "{wrong}");
+        }
+        for short in ["application/dns", "Application/DNS ;x"] {
+            assert_eq!(MediaType::of(short.as_bytes()), MediaType::Dns, "{short}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::known_fields;
 use super::response::{Step, Stream, Surplus};
 use super::streams::Streams;
 use super::{Continuation, Http2Options, finish_headers};
-use crate::doh::{DohRequest, Method, Scheme};
+use crate::doh::{DohRequest, MediaType, Method, Scheme};
 use crate::exchange::ExchangeEnd;
 use crate::hpack::NumberField;
 use ordinary::KnownBlock;
@@ -68,6 +68,7 @@ pub struct Http2Client {
     held_back: u32,
     spare: Option<Box<Surplus>>,
     stream_window: u32,
+    takes_dns_media_type: bool,
     known_block: KnownBlock,
 }
 
@@ -103,6 +104,7 @@ impl Http2Client {
             held_back: 0,
             spare: None,
             stream_window: options.stream_window(),
+            takes_dns_media_type: options.takes_dns_media_type,
             known_block: KnownBlock::default(),
         }
     }
@@ -330,7 +332,10 @@ impl Http2Client {
                 end_stream,
                 block,
             } => {
-                let fields = self.read_fields(&block)?;
+                let mut fields = self.read_fields(&block)?;
+                if self.takes_dns_media_type && fields.media_type == MediaType::Dns {
+                    fields.media_type = MediaType::DnsMessage;
+                }
                 self.handle_fields((stream, end_stream), &fields, out, on_end)
             }
             Event::Data {

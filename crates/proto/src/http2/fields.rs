@@ -1,13 +1,13 @@
 //! What requests and responses say in their fields (RFC 9113, section 8), as far as DoH needs it.
 
-use crate::doh;
+use crate::doh::{self, MediaType};
 
 /// Collects the fields of a response, or of trailers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResponseFields {
     /// `:status`; 0 if there was none.
     pub(crate) status: u16,
-    pub(crate) is_dns_message: bool,
+    pub(crate) media_type: MediaType,
     pub(crate) content_length: ContentLength,
     pub(crate) is_malformed: bool,
     regular_seen: bool,
@@ -24,7 +24,7 @@ impl ResponseFields {
         }
         self.regular_seen = true;
         match name {
-            b"content-type" => self.is_dns_message = doh::is_dns_message(value),
+            b"content-type" => self.media_type = MediaType::of(value),
             b"content-length" => self.content_length.add(value),
             _ => {}
         }
@@ -40,7 +40,8 @@ impl ResponseFields {
             Some(said) => said == octets as u64,
             None => true,
         };
-        self.status == 200 && self.is_dns_message && !self.is_malformed && agrees && octets > 0
+        let is_message = self.media_type == MediaType::DnsMessage && octets > 0;
+        self.status == 200 && is_message && !self.is_malformed && agrees
     }
 }
 
@@ -135,7 +136,7 @@ impl RequestFields {
         }
         self.regular_seen = true;
         match name {
-            b"content-type" => self.is_dns_message = doh::is_dns_message(value),
+            b"content-type" => self.is_dns_message = MediaType::of(value) == MediaType::DnsMessage,
             b"content-length" => self.content_length.add(value),
             _ => {}
         }

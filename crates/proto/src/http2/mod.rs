@@ -38,6 +38,9 @@ pub struct Http2Options {
     /// The connection's window: 1 MiB by default. From 65,535, which it cannot fall below, to
     /// 2^31-1. A WINDOW_UPDATE is sent when half of it is used.
     pub connection_window_octets: u32,
+    /// A client takes the content of a response with the media type [`DNS`](crate::doh::DNS) for a
+    /// message. False by default.
+    pub takes_dns_media_type: bool,
 }
 
 impl Default for Http2Options {
@@ -46,6 +49,7 @@ impl Default for Http2Options {
             table_octets: 0,
             stream_window_octets: 1 << 17,
             connection_window_octets: 1 << 20,
+            takes_dns_media_type: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::endpoint::ReceiveWindow;
 use super::fields::ResponseFields;
-use crate::doh::MESSAGE_OCTETS_MAX;
+use crate::doh::{MESSAGE_OCTETS_MAX, MediaType};
 use crate::exchange::ExchangeEnd;
 
 /// An open stream, small; what most never need is in [`Surplus`].
@@ -11,7 +11,7 @@ pub(super) struct Stream {
     pub(super) token: u32,
     /// The final status; 0 until it is known.
     status: u16,
-    is_dns_message: bool,
+    media_type: MediaType,
     /// `content-length`, if it was given.
     content_length: Option<u32>,
     body_octets: u32,
@@ -86,7 +86,7 @@ impl Stream {
             102..200 | 100 => Step::GoesOn,
             status => {
                 self.status = status;
-                self.is_dns_message = fields.is_dns_message;
+                self.media_type = fields.media_type;
                 self.content_length = fields.content_length.for_stream();
                 if end_stream {
                     Step::Ended
@@ -114,7 +114,7 @@ impl Stream {
 
     /// True if the body is, or will be, a message.
     pub(super) fn is_message(&self) -> bool {
-        self.status == 200 && self.is_dns_message
+        self.status == 200 && self.media_type == MediaType::DnsMessage
     }
 
     /// How the exchange has ended with a whole response, whose body is `body` if it is a message.
@@ -132,10 +132,10 @@ impl Stream {
 
     /// As [`Stream::end`] for a body that was given up.
     pub(super) fn end_of_part<'a>(&self, body: &'a [u8]) -> ExchangeEnd<'a> {
-        match (self.status, self.is_dns_message, self.body_octets) {
-            (200, true, 0) => ExchangeEnd::Malformed,
-            (200, true, _) => ExchangeEnd::Message(body),
-            (200, false, _) => ExchangeEnd::MediaType,
+        match (self.status, self.media_type, self.body_octets) {
+            (200, MediaType::DnsMessage, 0) => ExchangeEnd::Malformed,
+            (200, MediaType::DnsMessage, _) => ExchangeEnd::Message(body),
+            (200, other, _) => ExchangeEnd::MediaType(other),
             (status, _, _) => ExchangeEnd::HttpStatus(status),
         }
     }

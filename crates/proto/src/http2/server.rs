@@ -9,7 +9,7 @@ use super::frame::{
 };
 use super::streams::Streams;
 use super::{Continuation, Http2Options, finish_headers};
-use crate::doh::{MESSAGE_OCTETS_MAX, Method};
+use crate::doh::{DNS, MESSAGE_OCTETS_MAX, MediaType, Method};
 use crate::hpack::{FieldRef, NumberField};
 use std::sync::Arc;
 
@@ -20,9 +20,10 @@ const CONTENT_TYPE: FieldRef<'static> = FieldRef {
     table_octets: 12 + 23 + 32,
 };
 
-/// Index of `:status: 200` in the static table, and of the name `allow`.
+/// Index of `:status: 200` in the static table, and of the names `allow` and `content-type`.
 const STATUS_200: u8 = 8;
 const ALLOW: u8 = 22;
+const CONTENT_TYPE_NAME: u8 = 31;
 
 /// A buffer larger than this is freed after use.
 const BUFFER_OCTETS_KEPT: usize = 512;
@@ -547,6 +548,31 @@ impl Http2Server {
         max_age: Option<u32>,
         out: &mut Vec<u8>,
     ) -> Result<(), RespondError> {
+        self.respond_typed((stream_id, MediaType::DnsMessage), message, max_age, out)
+    }
+
+    /// As [`Http2Server::respond`] with the media type [`DNS`](crate::doh::DNS), as servers that
+    /// break the rule give it.
+    ///
+    /// # Errors
+    /// Nothing was sent, see [`RespondError`].
+    pub fn respond_mistyped(
+        &mut self,
+        stream_id: u32,
+        message: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), RespondError> {
+        self.respond_typed((stream_id, MediaType::Dns), message, None, out)
+    }
+
+    #[inline]
+    fn respond_typed(
+        &mut self,
+        (stream_id, media_type): (u32, MediaType),
+        message: &[u8],
+        max_age: Option<u32>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RespondError> {
         let Some(stream) = self.answerable(stream_id) else {
             return Err(RespondError::Closed);
         };
@@ -561,7 +587,12 @@ impl Http2Server {
         let encoder = &mut self.endpoint.encoder;
         encoder.start_block(out);
         encoder.static_entry(STATUS_200, out);
-        encoder.field(0, CONTENT_TYPE, out);
+        match media_type {
+            MediaType::DnsMessage => encoder.field(0, CONTENT_TYPE, out),
+            _ => encoder.literal(CONTENT_TYPE_NAME, DNS.len(), out, |out| {
+                out.extend_from_slice(DNS.as_bytes());
+            }),
+        }
         encoder.number(NumberField::CONTENT_LENGTH, message.len() as u32, out);
         if let Some(seconds) = max_age {
             encoder.number(NumberField::MAX_AGE, seconds, out);

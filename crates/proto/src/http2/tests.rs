@@ -2,7 +2,7 @@
 
 use super::frame::{self, kind, write_header, write_settings};
 use super::*;
-use crate::doh::{DohRequest, Method};
+use crate::doh::{DohRequest, MediaType, Method};
 use crate::exchange::ExchangeEnd;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ mod rfc9113_messages;
 enum End {
     Message(Vec<u8>),
     HttpStatus(u16),
-    MediaType,
+    MediaType(MediaType),
     Reset(u64),
     NotProcessed,
     Malformed,
@@ -30,7 +30,7 @@ impl From<ExchangeEnd<'_>> for End {
         match end {
             ExchangeEnd::Message(octets) => End::Message(octets.to_vec()),
             ExchangeEnd::HttpStatus(status) => End::HttpStatus(status),
-            ExchangeEnd::MediaType => End::MediaType,
+            ExchangeEnd::MediaType(other) => End::MediaType(other),
             ExchangeEnd::Reset(code) => End::Reset(code),
             ExchangeEnd::NotProcessed => End::NotProcessed,
             ExchangeEnd::Malformed => End::Malformed,

@@ -3,7 +3,7 @@
 use super::error::{ErrorCode, Http3Error};
 use super::frame::{self, Body, Content, Frames, check_other_frame, write_frame_header};
 use super::request::{frame_out_of_place, is_too_long};
-use crate::doh::MESSAGE_OCTETS_MAX;
+use crate::doh::{self, MESSAGE_OCTETS_MAX, MediaType};
 use crate::http2::fields::ResponseFields;
 use crate::qpack::{self, Decimal};
 
@@ -15,7 +15,7 @@ pub enum Response {
     /// Another final status.
     Status(u16),
     /// Status 200 with another media type.
-    MediaType,
+    MediaType(MediaType),
     /// Malformed (RFC 9114, section 4.1.2), or without a message.
     Malformed,
 }
@@ -49,7 +49,9 @@ pub fn parse_start(stream: &[u8], scratch: &mut Vec<u8>) -> Result<Response, Htt
     let reading = read(stream, &mut Frames::new(stream), scratch)?;
     Ok(match reading.head {
         Some(head) if !reading.is_malformed && head.status != 200 => Response::Status(head.status),
-        Some(head) if !reading.is_malformed && !head.is_dns_message => Response::MediaType,
+        Some(head) if !reading.is_malformed && head.media_type != MediaType::DnsMessage => {
+            Response::MediaType(head.media_type)
+        }
         _ => Response::Malformed,
     })
 }
@@ -114,12 +116,14 @@ impl Reading {
         if contradicted && has_content {
             return Response::Malformed;
         }
-        match (head.status, head.is_dns_message) {
-            (200, true) if matches!(self.body.octets(), 1..=MESSAGE_OCTETS_MAX) => {
+        match (head.status, head.media_type) {
+            (200, MediaType::DnsMessage)
+                if matches!(self.body.octets(), 1..=MESSAGE_OCTETS_MAX) =>
+            {
                 Response::Message(self.body.into_content())
             }
-            (200, true) => Response::Malformed,
-            (200, false) => Response::MediaType,
+            (200, MediaType::DnsMessage) => Response::Malformed,
+            (200, other) => Response::MediaType(other),
             (status, _) => Response::Status(status),
         }
     }
@@ -153,6 +157,18 @@ pub fn write(message: &[u8], max_age: Option<u32>, out: &mut Vec<u8>) {
 
 /// How the value of `cache-control` begins.
 const MAX_AGE: &[u8] = b"max-age=";
+
+/// Appends the stream of a response whose message has the media type [`doh::DNS`].
+pub fn write_mistyped(message: &[u8], out: &mut Vec<u8>) {
+    let mut section = Vec::new();
+    qpack::start_section(&mut section);
+    qpack::write_field(":status", "200", &mut section);
+    qpack::write_field("content-type", doh::DNS, &mut section);
+    write_frame_header(frame::HEADERS, section.len(), out);
+    out.extend_from_slice(&section);
+    write_frame_header(frame::DATA, message.len(), out);
+    out.extend_from_slice(message);
+}
 
 /// Appends the stream of a response with a status and no content.
 pub fn write_status(status: u16, out: &mut Vec<u8>) {

@@ -5,7 +5,7 @@ use super::frame::{self, Content, write_frame_header};
 use super::request::{Request, RequestTemplate};
 use super::response::Response;
 use super::*;
-use crate::doh::{DohRequest, Method};
+use crate::doh::{DohRequest, MediaType, Method};
 use crate::qpack;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -144,9 +144,23 @@ fn rfc8484_4_2_1_other_statuses_and_media_types_are_no_messages() {
         assert_eq!(parse_response(&stream), Ok(Response::Status(status)));
     }
     let html = [headers(&[OK, ("content-type", "text/html")]), data(b"x")];
-    assert_eq!(parse_response(&html), Ok(Response::MediaType));
+    assert_eq!(
+        parse_response(&html),
+        Ok(Response::MediaType(MediaType::Other))
+    );
+    let short = [
+        headers(&[OK, ("content-type", "application/dns")]),
+        data(b"x"),
+    ];
+    assert_eq!(
+        parse_response(&short),
+        Ok(Response::MediaType(MediaType::Dns))
+    );
     let none = [headers(&[OK]), data(b"x")];
-    assert_eq!(parse_response(&none), Ok(Response::MediaType));
+    assert_eq!(
+        parse_response(&none),
+        Ok(Response::MediaType(MediaType::Other))
+    );
     let parameter = [
         headers(&[OK, ("content-type", "Application/DNS-Message; a=b")]),
         data(b"x"),
@@ -219,7 +233,7 @@ fn start_of_a_response_tells_its_status() {
         response::parse_start(&stream, &mut Vec::new()).unwrap()
     };
     assert_eq!(start(&[(":status", "500")]), Response::Status(500));
-    assert_eq!(start(&[OK]), Response::MediaType);
+    assert_eq!(start(&[OK]), Response::MediaType(MediaType::Other));
     assert_eq!(start(&[OK, DNS]), Response::Malformed);
     assert_eq!(start(&[(":status", "103")]), Response::Malformed);
 }

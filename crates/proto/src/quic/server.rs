@@ -399,6 +399,14 @@ impl QuicServer {
         self.send(key, stream)
     }
 
+    /// Answers an HTTP request with a message whose media type is [`DNS`](crate::doh::DNS); false
+    /// if stream or connection are gone, or if it is DoQ that is spoken.
+    pub fn respond_mistyped(&mut self, key: ConnectionKey, stream: u64, message: &[u8]) -> bool {
+        self.outgoing.clear();
+        http3::response::write_mistyped(message, &mut self.outgoing);
+        self.options.protocol.is_http3() && self.send(key, stream)
+    }
+
     /// Answers an HTTP request with a status and no content; false if stream or connection are
     /// gone, or if it is DoQ that is spoken.
     pub fn respond_status(&mut self, key: ConnectionKey, stream: u64, status: u16) -> bool {

@@ -173,7 +173,7 @@ pub(super) fn oddities(record: &RunRecord) -> String {
 }
 
 /// Messages that should not have come, or not like that.
-fn odd_messages(record: &RunRecord) -> [(&'static str, u64, &'static str); 9] {
+fn odd_messages(record: &RunRecord) -> [(&'static str, u64, &'static str); 10] {
     let counts = &record.total.counts;
     let overflow = record.total.distributions.latency.overflow();
     [
@@ -206,7 +206,12 @@ fn odd_messages(record: &RunRecord) -> [(&'static str, u64, &'static str); 9] {
         (
             "malformed",
             counts.unexpected.malformed,
-            "messages that are not responses",
+            "messages shorter than a header",
+        ),
+        (
+            "queries",
+            counts.unexpected.queries,
+            "messages that are no responses (QR=0)",
         ),
         (
             "dropped here",

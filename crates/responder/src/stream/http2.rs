@@ -89,6 +89,7 @@ impl Connection {
         };
         let replied = match reply {
             Reply::Message => server.respond(stream, message, ttl_min(message), out),
+            Reply::Mistyped => server.respond_mistyped(stream, message, out),
             Reply::Status(status) => server.respond_status(stream, status, out),
             Reply::Reset | Reply::Malformed => {
                 match server.reset_stream(stream, ErrorCode::INTERNAL_ERROR, out) {

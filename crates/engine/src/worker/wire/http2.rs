@@ -79,7 +79,10 @@ impl Wire {
             return false;
         }
         self.plain_out.clear();
-        let options = Http2Options::default();
+        let options = Http2Options {
+            takes_dns_media_type: plan.matches_by_id_alone,
+            ..Http2Options::default()
+        };
         let session = Http2Client::new(request.clone(), &options, &mut self.plain_out);
         connection.channel = Channel::Http2(Box::new(session));
         match &mut connection.tls {

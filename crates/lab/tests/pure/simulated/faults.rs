@@ -51,7 +51,7 @@ fn connection_ends() -> impl Strategy<Value = ConnectionEnd> {
 }
 
 fn fault_shares() -> impl Strategy<Value = FaultShares> {
-    prop::collection::vec(prop_oneof![2 => Just(0.0), 1 => 0.0..0.14], 9).prop_map(|shares| {
+    prop::collection::vec(prop_oneof![2 => Just(0.0), 1 => 0.0..0.09], 11).prop_map(|shares| {
         FaultShares {
             loss: shares[0],
             truncated: shares[1],
@@ -64,6 +64,8 @@ fn fault_shares() -> impl Strategy<Value = FaultShares> {
             // DoH and DoQ.
             reset: shares[7],
             http_statuses: vec![(503, shares[8])],
+            wrong_qr: shares[9],
+            wrong_media_type: shares[10],
         }
     })
 }

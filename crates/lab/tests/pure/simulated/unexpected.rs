@@ -189,6 +189,84 @@ fn wrong_questions_answer_nothing() {
     }
 }
 
+/// All that the verdict of a run says.
+fn verdict(run: &Run) -> String {
+    serde_json::to_string(&run.record.verdict).unwrap()
+}
+
+#[test]
+fn queries_in_place_of_responses_answer_nothing_and_are_named() {
+    for transport in Transport::ALL {
+        let run = thousand(transport)
+            .behaviour(|behaviour| behaviour.faults.wrong_qr = 0.25)
+            .run();
+        let queries = run.responder.spoilt;
+        assert!((200..300).contains(&queries), "{transport}: {queries}");
+        assert_eq!(
+            (run.responses(), unanswered(&run, transport)),
+            (1_000 - queries, queries),
+            "{transport}"
+        );
+        let expected = Unexpected {
+            queries,
+            ..Unexpected::default()
+        };
+        assert_unexpected(&run, expected);
+        let reason = format!("{queries} queries (QR=0), not responses (RFC 1035, section 4.1.1)");
+        let verdict = verdict(&run);
+        assert!(verdict.contains(&reason), "{transport}: {verdict}");
+    }
+}
+
+#[test]
+fn responses_of_the_media_type_application_dns_answer_nothing_and_are_named() {
+    for transport in [Transport::Doh2, Transport::Doh3] {
+        let run = thousand(transport)
+            .behaviour(|behaviour| behaviour.faults.wrong_media_type = 0.25)
+            .run();
+        let spoilt = run.responder.spoilt;
+        assert!((200..300).contains(&spoilt), "{transport}: {spoilt}");
+        assert_eq!(run.responses(), 1_000 - spoilt, "{transport}");
+        let failures = &run.counts().exchange_failures;
+        let (all, short) = (failures.media_type, failures.media_type_dns);
+        assert_eq!((all, short, failures.total()), (spoilt, spoilt, spoilt));
+        assert_unexpected(&run, Unexpected::default());
+        let cause = format!(
+            "{spoilt} responses with the media type application/dns instead of \
+             application/dns-message (RFC 8484, section 6)"
+        );
+        let verdict = verdict(&run);
+        assert!(verdict.contains(&cause), "{transport}: {verdict}");
+        assert!(verdict.contains("`content-type: application/dns-message`"));
+    }
+}
+
+#[test]
+fn plan_that_matches_by_id_alone_takes_queries_and_other_questions_and_media_types() {
+    for transport in [
+        Transport::Udp,
+        Transport::Tcp,
+        Transport::Dot,
+        Transport::Doh2,
+    ] {
+        let sim = thousand(transport).behaviour(|behaviour| {
+            behaviour.faults.wrong_qr = 0.2;
+            behaviour.faults.wrong_question = 0.2;
+            behaviour.faults.wrong_media_type = 0.2;
+        });
+        let sim = sim.plan(|plan| plan.matches_by_id_alone = true);
+        let run = sim.clone().run();
+        assert!(run.responder.spoilt > 350, "{transport}");
+        assert_eq!(run.responses(), 1_000, "{transport}");
+        assert_unexpected(&run, Unexpected::default());
+        // An ID that is not the query's is still that of none.
+        let run = sim.behaviour(|it| it.faults.wrong_id = 0.2).run();
+        let unexpected = run.counts().unexpected;
+        assert_eq!(run.responses() + unexpected.wrong_id, 1_000, "{transport}");
+        assert!((150..250).contains(&unexpected.wrong_id), "{transport}");
+    }
+}
+
 #[test]
 fn garbage_is_counted_and_survived() {
     for transport in Transport::ALL {
@@ -208,10 +286,10 @@ fn garbage_is_counted_and_survived() {
         let unexpected = run.counts().unexpected;
         assert_eq!(unexpected.total(), spoilt, "{transport}");
         // The QR bit is a coin.
-        let malformed = unexpected.malformed;
+        let queries = unexpected.queries;
         assert!(
-            malformed.abs_diff(spoilt / 2) < 60,
-            "{transport}: {malformed} of {spoilt}"
+            queries.abs_diff(spoilt / 2) < 60,
+            "{transport}: {queries} of {spoilt}"
         );
     }
 }
@@ -300,7 +378,7 @@ fn datagrams_from_elsewhere_are_counted_by_their_source_whatever_they_say() {
         wrong_source: 4,
         wrong_id: 1,
         malformed: 2,
-        wrong_question: 0,
+        ..Unexpected::default()
     };
     assert_unexpected(&run, expected);
 }

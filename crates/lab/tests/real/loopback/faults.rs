@@ -32,7 +32,7 @@ fn faulty_responses_are_told_apart() {
             counts.unexpected.wrong_question > 50,
             "{transport}: {counts:?}"
         );
-        assert!(counts.unexpected.malformed > 20, "{transport}: {counts:?}");
+        assert!(counts.unexpected.queries > 20, "{transport}: {counts:?}");
         // Each duplicate is a second copy of a good or a spoilt response.
         let received = counts.responses + counts.duplicate + counts.unexpected.total();
         let sent = responder.responses.get(transport);

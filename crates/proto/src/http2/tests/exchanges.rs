@@ -155,7 +155,7 @@ fn block_that_refers_to_the_table_means_what_the_connection_has_in_it() {
     let plain = block(&OK);
     let cases = [
         ("application/dns-message", End::Message(vec![8; 50])),
-        ("text/html", End::MediaType),
+        ("text/html", End::MediaType(MediaType::Other)),
         ("application/dns-message", End::Message(vec![8; 50])),
     ];
     for (media_type, expected) in cases {

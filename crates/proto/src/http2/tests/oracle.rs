@@ -90,6 +90,7 @@ async fn our_client(mut pipe: DuplexStream, setup: Setup) {
         table_octets: setup.table_octets,
         stream_window_octets: setup.window_octets,
         connection_window_octets: 65_535,
+        ..Http2Options::default()
     };
     let mut client = Client::with(setup.method, &options);
     let mut waiting: std::collections::VecDeque<u32> = (0..REQUESTS).collect();
@@ -197,6 +198,7 @@ async fn our_server(mut pipe: DuplexStream, setup: Setup) -> usize {
             table_octets: setup.table_octets,
             stream_window_octets: setup.window_octets,
             connection_window_octets: 65_535,
+            ..Http2Options::default()
         },
         ..Http2ServerOptions::default()
     });

@@ -147,27 +147,36 @@ fn section_5_client_counts_every_status_but_200_as_a_status() {
 
 #[test]
 fn section_6_client_takes_messages_of_the_right_type_only() {
-    for (content_type, is_right) in [
-        ("application/dns-message", true),
-        ("Application/DNS-message;q=1", true),
-        ("application/dns-json", false),
-        ("text/html", false),
+    // With `takes_dns_media_type`, of the type `application/dns` too, and of no other.
+    let message = || End::Message(b"m".to_vec());
+    for (content_type, strict, lenient) in [
+        (Some("application/dns-message"), message(), message()),
+        (Some("Application/DNS-Message;q=1"), message(), message()),
+        (
+            Some("application/dns"),
+            End::MediaType(MediaType::Dns),
+            message(),
+        ),
+        (Some("application/dns-json"), OTHER, OTHER),
+        (Some("text/html"), OTHER, OTHER),
+        (None, OTHER, OTHER),
     ] {
-        let mut client = Client::settled(&[]);
-        client.request(&[1; 20], 5).unwrap();
-        let fields = [OK[0], ("content-type", content_type)];
-        client.receive(&headers(1, false, &fields)).unwrap();
-        client.receive(&data(1, true, b"m")).unwrap();
-        let expected = if is_right {
-            End::Message(b"m".to_vec())
-        } else {
-            End::MediaType
-        };
-        assert_eq!(client.take_ends(), [(5, expected)], "{content_type}");
+        for (takes_dns_media_type, expected) in [(false, strict), (true, lenient)] {
+            let options = Http2Options {
+                takes_dns_media_type,
+                ..Http2Options::default()
+            };
+            let mut client = Client::with(Method::Get, &options);
+            client.receive(&frame(kind::SETTINGS, 0, 0, &[])).unwrap();
+            client.request(&[1; 20], 5).unwrap();
+            let content_type = content_type.map(|it| ("content-type", it));
+            let fields: Vec<_> = [OK[0]].into_iter().chain(content_type).collect();
+            client.receive(&headers(1, false, &fields)).unwrap();
+            client.receive(&data(1, true, b"m")).unwrap();
+            assert_eq!(client.take_ends(), [(5, expected)], "{content_type:?}");
+        }
     }
-    let mut client = Client::settled(&[]);
-    client.request(&[1; 20], 5).unwrap();
-    client.receive(&headers(1, false, &OK[..1])).unwrap();
-    client.receive(&data(1, true, b"m")).unwrap();
-    assert_eq!(client.take_ends(), [(5, End::MediaType)], "no type at all");
 }
+
+/// The end of a response that is not one of DNS.
+const OTHER: End = End::MediaType(MediaType::Other);

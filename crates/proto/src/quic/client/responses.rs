@@ -178,7 +178,7 @@ impl Connection {
                 End::Message
             }
             Ok(Response::Status(status)) => End::Other(ExchangeEnd::HttpStatus(status)),
-            Ok(Response::MediaType) => End::Other(ExchangeEnd::MediaType),
+            Ok(Response::MediaType(other)) => End::Other(ExchangeEnd::MediaType(other)),
             Ok(Response::Malformed) => End::Other(ExchangeEnd::Malformed),
             Err(error) => return self.end_with_connection(id, error.code.0, error.what, now),
         };

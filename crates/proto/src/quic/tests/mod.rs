@@ -89,7 +89,7 @@ impl Seen {
                 ExchangeEnd::HttpStatus(status) => {
                     Seen::Ended(token, ExchangeEnd::HttpStatus(status))
                 }
-                ExchangeEnd::MediaType => Seen::Ended(token, ExchangeEnd::MediaType),
+                ExchangeEnd::MediaType(other) => Seen::Ended(token, ExchangeEnd::MediaType(other)),
                 ExchangeEnd::Reset(code) => Seen::Ended(token, ExchangeEnd::Reset(code)),
                 ExchangeEnd::NotProcessed => Seen::Ended(token, ExchangeEnd::NotProcessed),
                 ExchangeEnd::Malformed => Seen::Ended(token, ExchangeEnd::Malformed),
