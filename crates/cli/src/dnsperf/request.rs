@@ -75,7 +75,7 @@ pub(super) fn build(
             ..SocketOptions::default()
         },
         client_statistics: false,
-        matches_by_id_alone: false,
+        matches_by_id_alone: true,
         tsig: settings.tsig.clone(),
     };
     plan.validate()?;

@@ -442,6 +442,39 @@ fn dynamic_updates_signed_with_a_key_are_carried_out() {
 }
 
 #[test]
+fn responses_that_dnsperf_matches_by_their_id_alone_are_completed_by_both() {
+    let qr = |behaviour: &mut Behaviour| behaviour.faults.wrong_qr = 1.0;
+    let question = |behaviour: &mut Behaviour| behaviour.faults.wrong_question = 1.0;
+    let media_type = |behaviour: &mut Behaviour| behaviour.faults.wrong_media_type = 1.0;
+    let cases: [(Transport, &str, &dyn Fn(&mut Behaviour)); 5] = [
+        (Transport::Udp, "udp", &qr),
+        (Transport::Udp, "udp", &question),
+        (Transport::Tcp, "tcp", &qr),
+        (Transport::Doh2, "doh", &qr),
+        (Transport::Doh2, "doh", &media_type),
+    ];
+    let folder = Folder::new("by-id");
+    for (transport, mode, change) in cases {
+        let mut behaviour = Behaviour::default();
+        change(&mut behaviour);
+        let (serving, address) = responder(transport, behaviour);
+        let (port, names) = (address.port(), names_in(&folder));
+        let uri = match transport {
+            Transport::Doh2 => format!(" -O doh-uri=https://127.0.0.1:{port}/dns-query"),
+            _ => String::new(),
+        };
+        let line = format!("-p {port} -d {names} -n 1 -q 1 -m {mode}{uri}");
+        for program in ["throng", "dnsperf"] {
+            let stdout = succeed(program, &line);
+            let (sent, answered) = completed(&stdout);
+            assert!(sent > 0.0, "{program}: {stdout}");
+            assert_eq!(sent, answered, "{program}: {stdout}");
+        }
+        drop(serving);
+    }
+}
+
+#[test]
 fn the_binary_form_is_read_from_standard_input_too() {
     let (serving, address) = responder(Transport::Udp, Behaviour::default());
     let folder = Folder::new("binary");
