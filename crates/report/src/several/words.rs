@@ -81,13 +81,16 @@ fn costs(collection: &Collection) -> Vec<Remark> {
     remarks
 }
 
+/// The values of what else varies, and the cells that have them, each with its rate.
+type Line<'a> = (Vec<&'a Value>, Vec<(&'a Cell, f64)>);
+
 /// How the rate changes along the axis, line by line; nothing of more lines than can be told.
 fn over_axis(collection: &Collection) -> Vec<Remark> {
     let Some(axis) = collection.axis() else {
         return Vec::new();
     };
     let dimension = &collection.varies[axis];
-    let mut lines: Vec<(Vec<&Value>, Vec<(&Cell, f64)>)> = Vec::new();
+    let mut lines: Vec<Line<'_>> = Vec::new();
     for cell in &collection.cells {
         let Some(qps) = collection.achieved(cell) else {
             continue;

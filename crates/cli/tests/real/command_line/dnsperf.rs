@@ -446,7 +446,8 @@ fn responses_that_dnsperf_matches_by_their_id_alone_are_completed_by_both() {
     let qr = |behaviour: &mut Behaviour| behaviour.faults.wrong_qr = 1.0;
     let question = |behaviour: &mut Behaviour| behaviour.faults.wrong_question = 1.0;
     let media_type = |behaviour: &mut Behaviour| behaviour.faults.wrong_media_type = 1.0;
-    let cases: [(Transport, &str, &dyn Fn(&mut Behaviour)); 5] = [
+    type Change<'a> = &'a dyn Fn(&mut Behaviour);
+    let cases: [(Transport, &str, Change<'_>); 5] = [
         (Transport::Udp, "udp", &qr),
         (Transport::Udp, "udp", &question),
         (Transport::Tcp, "tcp", &qr),
