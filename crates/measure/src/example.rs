@@ -144,6 +144,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
         intervals,
         intervals_merged: 1,
         outages: None,
+        losses_by_question: None,
         degraded: None,
         timeline: None,
         network: NetworkFacts::default(),

@@ -16,6 +16,7 @@
 //!   `timeline::outages` finds outages in it.
 //! * `record`, `scenario`, `facts`: the run record, which is also the file format; its JSON
 //!   Schema is derived from these types.
+//! * `losses_by_question`: queries without a response by the question that they asked.
 //! * `experience`: distributions over clients, each client one value, and groups of clients;
 //!   `client_latency`: the latencies of one client in 100 bytes.
 //! * `target`: each of several targets, and that together they are the run. A client of
@@ -78,6 +79,7 @@ pub mod intervals;
 pub mod left_out;
 mod limit;
 pub mod line;
+pub mod losses_by_question;
 pub mod merge;
 pub mod metric;
 pub mod notation;

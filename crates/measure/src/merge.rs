@@ -266,6 +266,14 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
         merged.responder.get_or_insert_default().add(responder);
     }
     add_intervals(&mut merged.intervals, record.intervals);
+    merged.losses_by_question = merged
+        .losses_by_question
+        .take()
+        .zip(record.losses_by_question)
+        .map(|(mut own, other)| {
+            own.merge(&other);
+            own
+        });
     merged.degraded = joined(merged.degraded.take(), record.degraded);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());
     merged.observations.append(&mut record.observations);

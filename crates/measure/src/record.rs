@@ -17,6 +17,7 @@ use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
 use crate::limit::Verdict;
+use crate::losses_by_question::LossesByQuestion;
 use crate::observation::Observation;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
@@ -120,6 +121,11 @@ pub struct RunRecord {
     /// there is only one, or in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetRecord>,
+    /// Queries without a response by the question that they asked, of a run that asked several; none
+    /// of scripts, of names that were all generated, and in a record of a version that did not
+    /// write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses_by_question: Option<LossesByQuestion>,
     /// The workers of all generators.
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.

@@ -208,7 +208,10 @@ impl Worker {
             let queries = u64::from(client.role == Role::Primary);
             let counts = self.ledger.of_lost(query.scheduled_at, queries);
             match client.role {
-                Role::Primary => counts.connection_losses += 1,
+                Role::Primary => {
+                    counts.connection_losses += 1;
+                    self.ledger.count_lost(&query);
+                }
                 Role::Fallback => counts.tcp_fallback.connection_losses += 1,
             }
             let whose = (client.role, index);

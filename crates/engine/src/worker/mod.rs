@@ -196,6 +196,7 @@ impl Worker {
             tls: self.ledger.tls.clone(),
             streams_max: self.ledger.streams_max,
             cpu_in_window: tally.cpu_in_window(),
+            losses: self.ledger.losses.clone(),
             script: match &self.offer.mode {
                 Mode::Scripted(scripted) => scripted.record(),
                 _ => None,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use driver::{CpuTime, DriverStats};
+use measure::losses_by_question::WorkerLosses;
 use measure::{ClientExperience, Interval, ScriptRecord};
 use proto::Instant;
 use proto::tls::Negotiated;
@@ -59,6 +60,8 @@ pub struct WorkerSummary {
     pub streams_max: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
+    /// Queries without a response, by question.
+    pub losses: WorkerLosses,
     /// What its scripts did; none without a script.
     pub script: Option<ScriptRecord>,
     /// How each of its clients fared; none if no statistics of single clients were kept.

@@ -122,6 +122,7 @@ impl Worker {
                 (Role::Fallback, _) => counts.tcp_fallback.timeouts += 1,
                 (Role::Primary, true) => {
                     counts.timeouts += 1;
+                    self.ledger.count_lost(&query);
                     self.population
                         .lose_at_server(&self.ledger.tally, index, &query, |counts| {
                             counts.timeouts += 1
@@ -261,6 +262,7 @@ impl Worker {
             (Role::Primary, GivenUp::TimedOut) => {
                 let counts = self.ledger.of_lost(query.scheduled_at, queries);
                 counts.timeouts += 1;
+                self.ledger.count_lost(query);
                 self.population
                     .lose_at_server(&self.ledger.tally, index, query, |counts| {
                         counts.timeouts += 1

@@ -22,6 +22,7 @@ use super::local::{TargetScope, target_scope};
 use super::{RunRequest, recorded_transport};
 use crate::host::Host;
 
+mod losses;
 mod population;
 mod questions;
 
@@ -161,6 +162,7 @@ fn assembled(
         warmup,
         intervals,
         intervals_merged,
+        losses_by_question: losses::by_question(groups, outcome),
         timeline: timeline(outcome, outcome.workers.iter()),
         outages: None,
         degraded: None,

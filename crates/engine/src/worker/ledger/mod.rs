@@ -4,6 +4,7 @@
 //! * `sending`: queries that were sent, and that had to wait or were refused.
 //! * `responses`: responses, those of a delivery that count alike together.
 //! * `connections`: handshakes, failures and broken rules; `open_connections`: how many are open.
+//! * `losses`: queries without a response, by question.
 //! * `statistics`: how each client fared.
 //! * `checkpoints`: at the ends of which intervals all is told.
 //! * `stamps`: timestamps of datagrams, which query each belongs to, and the parts of a latency.
@@ -11,6 +12,7 @@
 mod bins;
 pub(crate) mod checkpoints;
 pub(crate) mod connections;
+mod losses;
 pub(crate) mod open_connections;
 pub(crate) mod responses;
 mod sending;
@@ -22,6 +24,7 @@ use driver::{Driver, Event, Received};
 use load::Plan;
 use measure::Counts;
 use measure::counts::Connections;
+use measure::losses_by_question::WorkerLosses;
 use proto::Instant;
 use proto::pending::Query;
 
@@ -49,6 +52,7 @@ pub(crate) struct Ledger {
     /// The responses of late, which count alike and are not in the tally yet.
     alike: Alike,
     pub(crate) statistics: Statistics,
+    pub(crate) losses: WorkerLosses,
     pub(crate) open_connections: OpenConnections,
     pub(crate) tls: TlsNotes,
     /// When datagrams left and arrived; none where nobody stamps them.
@@ -85,6 +89,7 @@ impl Ledger {
                 true => Statistics::new(clients),
                 false => Statistics::none(),
             },
+            losses: losses::counters(plan),
             open_connections: OpenConnections::default(),
             tls: TlsNotes::default(),
             stamps: (plan.sockets.timestamps).map(|_| Box::new(Stamps::new(clients))),
@@ -106,6 +111,13 @@ impl Ledger {
     #[inline]
     pub(crate) fn of_lost(&mut self, scheduled_at: Instant, queries: u64) -> &mut Counts {
         &mut self.tally.of_lost(scheduled_at, queries).counts
+    }
+
+    /// A query of a client was sent and got no response.
+    pub(crate) fn count_lost(&mut self, query: &Query) {
+        if self.tally.is_measured(query.scheduled_at) {
+            losses::count(&mut self.losses, query.question);
+        }
     }
 
     /// Where an event that belongs to no query is counted.
