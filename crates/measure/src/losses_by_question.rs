@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::counts::Counts;
+
 /// Questions of a set whose losses are counted each.
 pub const EACH_MAX: usize = 1_024;
 /// Questions that a record lists.
@@ -78,7 +80,7 @@ pub struct AskedInTurn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionLosses {
-    /// Its name, such as `www.example.com`.
+    /// Its name, such as `www.example.com.`.
     pub name: String,
     /// Its type, such as `AAAA`.
     pub qtype: String,
@@ -141,6 +143,18 @@ impl LossesByQuestion {
     /// Leaves the questions with most losses.
     pub fn shorten(&mut self) {
         self.most.truncate(LISTED_MAX);
+    }
+
+    /// Checks that no more queries were lost than the run counts.
+    pub(crate) fn check(&self, counts: &Counts) -> Result<(), String> {
+        let lost = counts.timeouts + counts.connection_losses;
+        let by_question = self.lost.saturating_add(self.lost_of_others);
+        match by_question <= lost {
+            true => Ok(()),
+            false => Err(format!(
+                "{by_question} losses by question, but {lost} queries without a response"
+            )),
+        }
     }
 
     fn is_complete(&self) -> bool {
@@ -219,5 +233,81 @@ impl AskedInTurn {
             silent_sent: self.silent_sent + other.silent_sent,
             silent_lost: self.silent_lost + other.silent_lost,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `name 0` and so on, each with queries sent and lost.
+    fn losses(each: &[(u64, u64)]) -> LossesByQuestion {
+        let each = each
+            .iter()
+            .zip(0..)
+            .map(|(&(sent, lost), number)| QuestionLosses {
+                name: format!("n{number:02}.example."),
+                qtype: "A".to_owned(),
+                sent: Some(sent),
+                lost,
+            });
+        LossesByQuestion::of(each.collect(), (0, 0))
+    }
+
+    fn merged(one: &LossesByQuestion, other: &LossesByQuestion) -> LossesByQuestion {
+        let mut merged = one.clone();
+        merged.merge(other);
+        merged
+    }
+
+    #[test]
+    fn workers_that_ask_for_different_names_add_up_to_all_of_them() {
+        let merged = merged(&losses(&[(10, 10), (0, 0)]), &losses(&[(0, 0), (12, 0)]));
+        assert_eq!(merged, losses(&[(10, 10), (12, 0)]));
+        let asked = merged.asked.unwrap();
+        assert_eq!(
+            (asked.silent, asked.silent_sent, asked.sent_least),
+            (1, 10, 10)
+        );
+    }
+
+    #[test]
+    fn name_that_one_agent_got_responses_for_is_not_silent() {
+        let merged = merged(&losses(&[(10, 10), (10, 0)]), &losses(&[(10, 0), (10, 0)]));
+        assert_eq!(merged.asked.unwrap().silent, 0);
+    }
+
+    #[test]
+    fn long_lists_merge_as_far_as_both_lost_the_same_names() {
+        let each = |silent: u64| -> Vec<(u64, u64)> {
+            (0..60)
+                .map(|number| (10, if number < silent { 10 } else { 0 }))
+                .collect()
+        };
+        let short = |silent| {
+            let mut losses = losses(&each(silent));
+            losses.shorten();
+            losses
+        };
+        let alike = merged(&short(30), &short(30));
+        assert_eq!((alike.lost, alike.counted, alike.most.len()), (600, 60, 20));
+        let asked = alike.asked.unwrap();
+        assert_eq!(
+            (asked.silent, asked.silent_lost, asked.sent),
+            (30, 600, 1_200)
+        );
+        assert!(alike.most.iter().all(QuestionLosses::is_silent));
+        // Which of them are silent for both is not in lists of 20.
+        assert_eq!(merged(&short(30), &short(25)).asked, None);
+    }
+
+    #[test]
+    fn unknown_numbers_of_queries_stay_unknown() {
+        let mut unknown = losses(&[(10, 10), (10, 0)]);
+        unknown.most.iter_mut().for_each(|it| it.sent = None);
+        unknown.asked = None;
+        let merged = merged(&losses(&[(10, 10), (10, 0)]), &unknown);
+        assert_eq!((merged.lost, merged.asked), (20, None));
+        assert!(merged.most.iter().all(|it| it.sent.is_none()));
     }
 }

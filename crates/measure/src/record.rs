@@ -358,6 +358,9 @@ impl RunRecord {
             ));
         }
         counts.check_identity()?;
+        if let Some(losses) = &self.losses_by_question {
+            losses.check(counts)?;
+        }
         if let Some(timeline) = &self.timeline {
             timeline.check(&self.total)?;
         }

@@ -15,6 +15,7 @@ pub(crate) mod generator;
 pub(crate) mod host;
 pub(crate) mod load;
 pub(crate) mod losses;
+pub(crate) mod losses_by_name;
 pub(crate) mod path;
 pub(crate) mod server;
 pub(crate) mod set_up;
@@ -30,6 +31,7 @@ use generator::*;
 use host::*;
 use load::*;
 use losses::*;
+use losses_by_name::*;
 use path::*;
 use server::*;
 use set_up::*;
@@ -137,6 +139,10 @@ symptoms! {
     /// Over 2 % of the queries were lost in the open loop over UDP, as many were answered in each
     /// 10 ms or each second, of the run or of its second half, and none waited at the target.
     rate_limited: RateLimited = losses::rate_limited;
+    /// Names, of several that were asked in turn at least five times each, that lost 95 % of their
+    /// queries, and half of all that were lost, while the others lost 5 % at most. Much: over 0.1 %
+    /// of the queries got no response.
+    silent_names: SilentNames = losses_by_name::silent_names, much if SilentNames::are_many;
     /// Queries that an observed target dropped by its own count. Much: half of those lost.
     server_queries_dropped: ServerQueriesDropped = server::queries_dropped,
         much if ServerQueriesDropped::explain_losses;

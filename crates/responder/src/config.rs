@@ -80,6 +80,9 @@ pub struct ResponderConfig {
     pub listen_http: Vec<SocketAddr>,
     /// What is answered.
     pub zone: Arc<Zone>,
+    /// Names, in wire format and the case in which they are asked for, whose queries get no
+    /// response.
+    pub silent_names: Vec<Vec<u8>>,
     /// Delays, faults and limits.
     pub behaviour: Behaviour,
     /// The time that the server it stands for needs, each worker of this responder by itself;
@@ -119,6 +122,7 @@ impl Default for ResponderConfig {
             listen: vec![(Transport::Udp, local), (Transport::Tcp, local)],
             listen_http: Vec::new(),
             zone: Arc::new(Zone::synthesised(60)),
+            silent_names: Vec::new(),
             behaviour: Behaviour::default(),
             service: None,
             tls: None,

@@ -123,7 +123,7 @@ impl Respondent {
             true => fault,
             false => Fault::None,
         };
-        if fault == Fault::Lost {
+        if fault == Fault::Lost || self.is_for_silent_name(query) {
             self.counters.lost += 1;
             return Fate::Dropped;
         }
@@ -158,6 +158,13 @@ impl Respondent {
         let kept = self.put_off(due, destination, (reply, &out[start..]), copies);
         out.truncate(start);
         Fate::Later(kept)
+    }
+
+    /// True if the query, which has a header, is for a name that gets no response.
+    #[inline]
+    fn is_for_silent_name(&self, query: &[u8]) -> bool {
+        let mut silent = self.config.silent_names.iter();
+        silent.any(|name| query[12..].starts_with(name))
     }
 
     /// Keeps copies of a reply until they are due; returns for how many there was room.

@@ -78,12 +78,16 @@ pub(super) fn larger_server_buffers() -> [Cure; 2] {
 
 /// One query by hand, without validation, so that the difference shows.
 pub(super) fn send_one(figures: &Figures<'_>) -> Cure {
+    Cure::shell(format!("dig {} +cd NAME", dig_at(figures)))
+}
+
+/// The target as dig takes it.
+pub(super) fn dig_at(figures: &Figures<'_>) -> String {
     let target = &figures.record.scenario.target;
-    let at = match target.parse::<std::net::SocketAddr>() {
+    match target.parse::<std::net::SocketAddr>() {
         Ok(address) => format!("@{} -p {}", address.ip(), address.port()),
         Err(_) => format!("@{target}"),
-    };
-    Cure::shell(format!("dig {at} +cd NAME"))
+    }
 }
 
 /// BIND lets the generator have all responses.

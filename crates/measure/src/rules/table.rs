@@ -1,6 +1,7 @@
 //! The table of rules, in the order in which they decide.
 
 use super::Rule;
+use super::losses_by_name;
 use super::worth;
 use super::{answers, connections, generator, host, load, losses, path, server, set_up, tail};
 use crate::limit::Limit::*;
@@ -121,9 +122,13 @@ static WORTH: &[Rule] = rules! {
 };
 
 static OUTAGES: &[Rule] = rules! {
+    "losses by name" says(losses_by_name::silent_names) if [SilentNames] => Server,
+        in_every_verdict(),
+        does_not_know("whether a rule, a zone or an upstream of these names is the reason");
     "fixed rate of responses" says(losses::rate_limited) if [RateLimited] => Server,
-        silent_if(&[UnservedClients]), unless(&[OwnReceiveDrops, OutagesOfGenerator]),
-        in_every_verdict(), does_not_know("whether the target limits it or a device on the path");
+        silent_if(&[SilentNames, UnservedClients]),
+        unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
+        does_not_know("whether the target limits it or a device on the path");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
         in_every_verdict(),
         does_not_know("what the target can do with connections that stay open");
@@ -142,7 +147,8 @@ static OUTAGES: &[Rule] = rules! {
         does_not_know("why these clients get no response");
     "clients turned away" says(connections::unserved_clients)
         if [UnservedByTarget, UnservedClients] => Server, unless(&[HandshakesRefused]),
-        in_every_verdict(), does_not_know("which limit of the target it was");
+        silent_if(&[SilentNames]), in_every_verdict(),
+        does_not_know("which limit of the target it was");
     "handshakes refused, and clients without response" says(connections::handshakes_refused)
         if [HandshakesRefused, UnservedByTarget] => Server, in_every_verdict(),
         does_not_know("whether all servers behind the address refuse");
@@ -200,7 +206,7 @@ static TURNED_AWAY: &[Rule] = rules! {
     "no message ID" says(generator::no_message_id) if [NoMessageId] => Generator,
         does_not_know("how the target does with more clients");
     "clients without response" says(connections::unserved_clients) if [UnservedClients] => Server,
-        unless(&[HandshakesRefused]), in_every_verdict(),
+        unless(&[HandshakesRefused]), silent_if(&[SilentNames]), in_every_verdict(),
         does_not_know("whether the generator kept them from asking");
     "handshakes refused" says(connections::handshakes_refused) if [HandshakesRefused] => Server,
         in_every_verdict(), does_not_know("whether all servers behind the address refuse");
@@ -269,7 +275,7 @@ static LOAD: &[Rule] = rules! {
         does_not_know("what in the target was short: observe it");
     "losses without a queue" says(losses::without_queue) if [QueriesLost] => Unknown,
         silent_if(&[
-            SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops, HandshakesRefused,
+            SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops, HandshakesRefused,
             UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget, OutagesOfNetwork,
             OutagesOfGenerator, TimeoutOutgrown, ModelLosses
         ]),

@@ -17,6 +17,7 @@ mod lateness;
 mod listen_queue;
 mod load;
 mod losses;
+mod losses_by_name;
 mod message_ids;
 mod not_sent;
 mod outage;

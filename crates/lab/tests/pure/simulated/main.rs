@@ -14,6 +14,7 @@ mod faults;
 mod lifecycle;
 mod load;
 mod long;
+mod losses_by_name;
 mod octets;
 mod opening;
 mod questions;

@@ -140,6 +140,17 @@ impl Sim {
         self.names_text(&lines.collect::<String>())
     }
 
+    /// Of the names of [`Sim::names`], those with these numbers get no response.
+    pub(crate) fn silent_names(self, numbers: impl IntoIterator<Item = u32>) -> Sim {
+        let wire = |number: u32| {
+            let mut wire = Vec::new();
+            proto::name::parse(&format!("record-{number:04}.example."), &mut wire).unwrap();
+            wire
+        };
+        let silent = numbers.into_iter().map(wire).collect();
+        self.responder(|responder| responder.silent_names = silent)
+    }
+
     /// Asks for what a names file says.
     pub(crate) fn names_text(mut self, text: &str) -> Sim {
         let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
@@ -434,6 +445,7 @@ fn check(record: &RunRecord) -> Result<(), String> {
     record.check()?;
     check_connections(record)?;
     check_open_connections(record)?;
+    check_losses_by_question(record)?;
     for pair in record.intervals.windows(2) {
         if pair[0].end_ns != pair[1].start_ns {
             let gap = (pair[0].end_ns, pair[1].start_ns);
@@ -478,6 +490,18 @@ fn check_connections(record: &RunRecord) -> Result<(), String> {
              {connections:?}",
             connections.attempted
         )),
+    }
+}
+
+/// Each query without a response asked some question.
+fn check_losses_by_question(record: &RunRecord) -> Result<(), String> {
+    let counts = &record.total.counts;
+    let lost = counts.timeouts + counts.connection_losses;
+    match &record.losses_by_question {
+        Some(it) if record.groups.len() == 1 && it.lost + it.lost_of_others != lost => Err(
+            format!("{lost} queries without a response, by question: {it:?}"),
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -63,6 +63,12 @@ fn others() -> Vec<Row> {
             REFUSED,
         ),
         row(
+            "dnsdist drops one of three names",
+            server("addAction(QNameRule('test-record-1.lab.test'), DropAction())"),
+            || udp(900.0).names(3),
+            ONE_NAME,
+        ),
+        row(
             "dnsdist with a server that is down",
             server(pool),
             || udp(800.0),

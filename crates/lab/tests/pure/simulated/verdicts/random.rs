@@ -1,6 +1,7 @@
 //! A thousand situations with random parameters and a known cause: the verdict names it, or says
 //! that it cannot tell. It never names another one.
 
+use load::question_source::Order;
 use measure::{Limit, RunRecord};
 use proto::Transport;
 use responder::Delay;
@@ -53,7 +54,7 @@ fn with_capped_clients(sim: Sim, draw: &mut Draw) -> (Sim, u32) {
     (sim, clients)
 }
 
-const CAUSES: [Cause; 15] = [
+const CAUSES: [Cause; 16] = [
     Cause {
         name: "a target that keeps up",
         make: |sim, draw| {
@@ -99,7 +100,11 @@ const CAUSES: [Cause; 15] = [
                 it.rate_burst = Some(ms(burst));
             })
         },
-        right: &[(Limit::Server, "admits a fixed rate")],
+        // Names are asked in turn: a limit that admits half of the queries meets half of the names.
+        right: &[
+            (Limit::Server, "admits a fixed rate"),
+            (Limit::Server, "or a limit of "),
+        ],
     },
     Cause {
         name: "losses at random",
@@ -109,6 +114,23 @@ const CAUSES: [Cause; 15] = [
             sim.behaviour(|it| it.faults.loss = loss)
         },
         right: &[(Limit::Unknown, "nothing shows that the load is the cause")],
+    },
+    Cause {
+        name: "a name that is dropped",
+        make: |sim, draw| {
+            let names = draw.between(2, 20) as u32;
+            let silent = draw.between(1, (u64::from(names) / 3).max(1)) as u32;
+            let first = draw.between(0, u64::from(names - silent)) as u32;
+            let order = draw.one_of(&[Order::InOrder, Order::Shuffled]);
+            let rate = draw.between(200, 2_000) as f64;
+            let sim = match draw.between(0, 1) {
+                0 => sim.over(UDP).rate(rate),
+                _ => sim.over(draw.one_of(&STREAMS)).poisson(rate),
+            };
+            let sim = sim.plan(|plan| plan.question_source.order = order);
+            sim.names(names).silent_names(first..first + silent)
+        },
+        right: &[(Limit::Server, "names got no response, the others did")],
     },
     Cause {
         name: "a target that is down for a while",
@@ -282,15 +304,15 @@ fn check(causes: &[Cause]) {
 
 #[test]
 fn random_loads_are_judged_by_their_cause() {
-    check(&CAUSES[..5]);
+    check(&CAUSES[..6]);
 }
 
 #[test]
 fn random_responses_are_judged_by_their_cause() {
-    check(&CAUSES[5..10]);
+    check(&CAUSES[6..11]);
 }
 
 #[test]
 fn random_connections_and_paths_are_judged_by_their_cause() {
-    check(&CAUSES[10..]);
+    check(&CAUSES[11..]);
 }
