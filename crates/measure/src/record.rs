@@ -121,8 +121,8 @@ pub struct RunRecord {
     /// there is only one, or in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetRecord>,
-    /// Queries without a response by the question that they asked, of a run that asked several; none
-    /// of scripts, of names that were all generated, and in a record of a version that did not
+    /// Queries without a response by the question that they asked, of a run that asked several;
+    /// none of scripts, of names that were all generated, and in a record of a version that did not
     /// write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses_by_question: Option<LossesByQuestion>,

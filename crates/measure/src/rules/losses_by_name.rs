@@ -26,8 +26,8 @@ pub(super) fn silent_names(symptoms: &Symptoms<'_>) -> Option<Finding> {
             alike.join(" or ")
         ));
     }
-    let matters = "a server without CPU time loses queries for all names alike: these are lost to a \
-                   rule by name of the server or of a device before it, to a zone that is not \
+    let matters = "a server without CPU time loses queries for all names alike: these are lost to \
+                   a rule by name of the server or of a device before it, to a zone that is not \
                    loaded or lame, or to an upstream that is silent; a lower rate changes nothing";
     let shuffled = Cure::throng("--question-order shuffled");
     let diagnosis = Diagnosis::new("losses by name", State::Problem, seen, matters)

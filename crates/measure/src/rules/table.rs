@@ -275,9 +275,9 @@ static LOAD: &[Rule] = rules! {
         does_not_know("what in the target was short: observe it");
     "losses without a queue" says(losses::without_queue) if [QueriesLost] => Unknown,
         silent_if(&[
-            SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops, HandshakesRefused,
-            UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget, OutagesOfNetwork,
-            OutagesOfGenerator, TimeoutOutgrown, ModelLosses
+            SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops,
+            HandshakesRefused, UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget,
+            OutagesOfNetwork, OutagesOfGenerator, TimeoutOutgrown, ModelLosses
         ]),
         does_not_know("whether the path or a limit of the target loses them");
     "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding,
