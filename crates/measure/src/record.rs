@@ -122,8 +122,8 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetRecord>,
     /// Queries without a response by the question that they asked, of a run that asked several;
-    /// none of scripts, of names that were all generated, and in a record of a version that did not
-    /// write it.
+    /// none of scripts and replays, of names that were all generated, and in a record of a version
+    /// that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses_by_question: Option<LossesByQuestion>,
     /// The workers of all generators.

@@ -14,8 +14,8 @@ use crate::run::RunRequest;
 /// Octets of the header of a message (RFC 1035, section 4.1.1).
 const HEADER_OCTETS: usize = 12;
 
-/// What all groups lost. None where no group asks several questions, or where a worker was left
-/// behind with its counts.
+/// What all groups lost. None where no group asks several questions, where a worker was left behind
+/// with its counts, and of replays.
 pub(super) fn by_question(groups: &[RunRequest], outcome: &Outcome) -> Option<LossesByQuestion> {
     if !outcome.left_behind.is_empty() {
         return None;
@@ -36,6 +36,10 @@ pub(super) fn by_question(groups: &[RunRequest], outcome: &Outcome) -> Option<Lo
 fn of_group(plan: &Plan, workers: &[&WorkerOutcome]) -> Option<LossesByQuestion> {
     let counted = workers.iter().map(|it| it.summary.losses.each.len()).max();
     let counted = counted.filter(|counted| *counted > 0)?;
+    // What clients asked stays in their capture.
+    if matches!(plan.arrival, Arrival::Replay(_)) {
+        return None;
+    }
     let is_in_turn = is_in_turn(plan);
     // A list may have a question several times, to ask it more often.
     let mut each: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
@@ -78,10 +82,8 @@ fn of_group(plan: &Plan, workers: &[&WorkerOutcome]) -> Option<LossesByQuestion>
 fn is_in_turn(plan: &Plan) -> bool {
     let source = &plan.question_source;
     let is_ordered = matches!(source.order, Order::InOrder | Order::Shuffled);
-    let is_chosen_otherwise = source.repeats.is_some()
-        || source.ranked.is_some()
-        || source.generates()
-        || matches!(plan.arrival, Arrival::Replay(_));
+    let is_chosen_otherwise =
+        source.repeats.is_some() || source.ranked.is_some() || source.generates();
     is_ordered && !is_chosen_otherwise
 }
 
