@@ -124,6 +124,22 @@ fn folder_of_one_experiment_takes_no_other() {
 }
 
 #[test]
+fn history_reads_a_record_again_that_has_changed() {
+    let folder = Folder::new("history-changed");
+    let (record, records) = (folder.path("r.json"), folder.path(""));
+    for rate in [100, 2_000] {
+        throng(&format!(
+            "run --driver sim --quiet --duration 1s --rate {rate} --record {record}"
+        ))
+        .succeeded();
+        let trend = throng(&format!("history trend qps --in {records} --format json"));
+        let trend: serde_json::Value = serde_json::from_str(&trend.succeeded()).unwrap();
+        let expected = serde_json::json!([f64::from(rate)]);
+        assert_eq!(trend["groups"][0]["values"], expected, "{trend:#}");
+    }
+}
+
+#[test]
 fn history_without_records_or_with_other_files_says_so() {
     let folder = Folder::new("history-empty");
     let empty = throng(&format!("history list --in {}", folder.path("")));
