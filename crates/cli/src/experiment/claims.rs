@@ -239,11 +239,13 @@ impl Judge<'_> {
             let _ = write!(found, "; about {starts} starts would tell");
         }
         for turns in [Some(cell), against].into_iter().flatten() {
-            if let Some(some) = self.results.left_out(turns)?.some() {
+            let left_out = self.results.left_out(turns)?;
+            if let Some(some) = left_out.some() {
                 let _ = write!(found, "; {}: {some}", words(&turns[0].levels));
             }
-            let rate = self.results.values(turns, Metric::Qps)?;
-            let near = rate.and_then(|rate| self.ceilings.near(&turns[0], rate.mean));
+            let rate = self.results.values(turns, Metric::Qps)?.map(|it| it.mean);
+            let rate = rate.or(left_out.at_least);
+            let near = rate.and_then(|rate| self.ceilings.near(&turns[0], rate));
             if let Some(near) = near {
                 let name = words(&turns[0].levels);
                 let _ = write!(found, "; {name} is near the generator's ceiling: {near}");

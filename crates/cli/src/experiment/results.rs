@@ -51,7 +51,7 @@ pub(super) struct LeftOut {
     /// Each with its name, and why.
     runs: Vec<(String, String)>,
     /// What the server can do at least, queries a second, where none of the runs counts.
-    at_least: Option<f64>,
+    pub(super) at_least: Option<f64>,
 }
 
 impl LeftOut {
@@ -97,11 +97,12 @@ impl<'a> Results<'a> {
         let cells = self.cells()?;
         let (mut measured, mut rates) = (Vec::new(), Vec::new());
         for turns in &cells {
-            let rate = self.values(turns, Metric::Qps)?;
-            rates.push((&turns[0], rate.map(|it| it.mean)));
+            let left_out = self.left_out(turns)?;
+            let rate = self.values(turns, Metric::Qps)?.map(|it| it.mean);
+            rates.push((&turns[0], rate.or(left_out.at_least)));
             measured.push(Measured {
                 values: self.values(turns, metric)?,
-                left_out: self.left_out(turns)?,
+                left_out,
                 line: line(self.folder, turns, &self.experiment)?,
                 internet: internet(self.folder, turns, &self.experiment)?,
                 operations: self.operations(turns)?,
