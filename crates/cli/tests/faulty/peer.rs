@@ -194,7 +194,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         name: "certificate of nobody",
         over: ENCRYPTED,
         flags: "--tls-name localhost",
-        ends: Ends::refused("verified as `localhost`"),
+        ends: Ends::refused("it is not signed by a trusted authority"),
         ..NONE
     },
     Fault {

@@ -310,7 +310,10 @@ fn certificate_hint(fault: CertificateFault, name: &str) -> String {
                 .to_owned()
         }
         CertificateFault::WrongName => {
-            format!("verified as `{name}`: give a name in the certificate with --tls-name NAME")
+            format!(
+                "verified as `{name}`: give a name in the certificate with --tls-name NAME, or the \
+                 pin of its key with --tls-pin PIN"
+            )
         }
         CertificateFault::UnknownIssuer => "give the issuer or the certificate itself with \
                                             --tls-ca FILE, the pin of its key with --tls-pin PIN, \
@@ -345,7 +348,7 @@ mod tests {
             (
                 CertificateFault::WrongName,
                 "`dns.test`",
-                [false, true, false, false],
+                [false, true, true, false],
             ),
             (
                 CertificateFault::UnknownIssuer,
