@@ -140,7 +140,7 @@ static OUTAGES: &[Rule] = rules! {
     "queue outgrew the timeout" says(losses::timeout_outgrown) if [TimeoutOutgrown] => Server,
         in_every_verdict(), does_not_know("what in the target was short: observe it");
     "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
-        silent_if(&[RulesBroken, TimeoutOutgrown]), in_every_verdict(),
+        silent_if(&[RulesBroken, TimeoutOutgrown]), unless(&[TargetStarved]), in_every_verdict(),
         does_not_know("whether the target or the path to it was down, or a limit was exceeded");
     "no message ID, and clients without response" says(generator::no_message_id)
         if [NoMessageId, UnservedByTarget] => Generator,

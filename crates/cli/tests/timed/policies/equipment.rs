@@ -239,11 +239,17 @@ impl Disturbed {
     /// no CPU is down meanwhile.
     fn words(self) -> &'static [&'static str] {
         match self {
-            Disturbed::Hogs => &["CPU", "outage of"],
-            Disturbed::Stop => &["outage of", "stopped by a signal", "timeout of"],
+            Disturbed::Hogs => &["CPU", "outage of", "the target was down"],
+            Disturbed::Stop => &[
+                "outage of",
+                "the target was down",
+                "stopped by a signal",
+                "timeout of",
+            ],
             Disturbed::Quota => &[
                 "CPU",
                 "outage of",
+                "the target was down",
                 "queued at the target",
                 "fell behind",
                 "timeout of",

@@ -1,6 +1,7 @@
 //! Outages: spans in which nothing came back, each with its beginning, its end and its kind. The
 //! rate outside of them is what the run sustained; no rate is advised for the sake of them.
 
+use crate::facts::CpuUse;
 use crate::rules::Judgement;
 use crate::rules::situations::*;
 use crate::symptoms::{Figures, Symptoms};
@@ -115,4 +116,24 @@ fn silence_that_a_limit_on_the_rate_may_be_is_not_said_to_be_an_outage() {
     let reset = outage(OutageKind::Reset, 20, 50);
     says(&judged_in(&tcp, &[reset], outside(0)), false);
     says(&judged_in(&tcp, &[reset], outside(7_000)), true);
+}
+
+#[test]
+fn silence_of_a_target_that_got_no_cpu_is_its_hosts() {
+    let mut record = in_time(10_000.0);
+    lose(&mut record, 30_000);
+    record.host_use = Some(CpuUse {
+        wall_ns: 10 * SECOND,
+        is_target_here: true,
+        target_ns: Some(SECOND),
+        target_wait_ns: Some(4 * SECOND),
+        others_ns: 9 * SECOND,
+        ..CpuUse::default()
+    });
+    let silent = [outage(OutageKind::Silence, 20, 50)];
+    let starved = judged_in(&record, &silent, Outside::default());
+    assert_eq!(starved.limit, Limit::Generator, "{starved:#?}");
+    record.host_use = None;
+    let down = judged_in(&record, &silent, Outside::default());
+    assert_eq!(down.limit, Limit::Server, "{down:#?}");
 }
