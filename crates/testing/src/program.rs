@@ -83,7 +83,8 @@ impl Finished {
         let Finished { line, stderr, .. } = &self;
         assert_eq!(self.code, Some(2), "{line}\n{}\n{stderr}", self.stdout);
         assert_eq!(self.stdout, "", "{line}");
-        // A command first removes what one that was killed has left, another test's too, and says so.
+        // A command first removes what one that was killed has left, another test's too, and
+        // says so.
         let is_of_others = |line: &&str| line.starts_with("removed the network namespace");
         let mut lines = stderr.lines().skip_while(is_of_others);
         let error = lines.next().and_then(|line| line.strip_prefix("error: "));

@@ -37,7 +37,8 @@ fn handshakes(product: &'static Product, resume: bool) -> Vec<(String, Handshake
         load.plan.connections.queries_max = Some(PER_CONNECTION);
         let ran = load.run_at(address);
         let (counts, name) = (ran.counts(), format!("{}, {way:?}", product.name));
-        // A server that gets no CPU for long ends connections: Knot DNS after tcp-io-timeout, 500 ms.
+        // A server that gets no CPU for long ends connections: Knot DNS after its
+        // tcp-io-timeout, 500 ms.
         let ended = counts.responses + counts.connection_losses;
         let seen = (counts.offered, counts.sent, ended);
         assert_eq!(seen, (QUERIES, QUERIES, QUERIES), "{name}: {counts:?}");
