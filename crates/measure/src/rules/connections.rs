@@ -172,8 +172,9 @@ fn certificate(refused: &ConnectionFailures) -> Vec<Cure> {
     let CertificateFaults {
         expired,
         not_yet_valid,
-        unknown_issuer,
         wrong_name,
+        // Trusted with another root, like faults that have no counter.
+        unknown_issuer: _,
     } = refused.tls_certificate_faults;
     let known = expired + not_yet_valid + wrong_name;
     let others = refused.tls_certificate.saturating_sub(known);
@@ -191,8 +192,7 @@ fn certificate(refused: &ConnectionFailures) -> Vec<Cure> {
             )
         }),
         (wrong_name > 0).then(|| Cure::throng("--tls-name NAME  (one of the certificate's)")),
-        (others.max(unknown_issuer) > 0)
-            .then(|| Cure::throng("--tls-ca FILE  (with the new certificate too)")),
+        (others > 0).then(|| Cure::throng("--tls-ca FILE  (with the new certificate too)")),
     ];
     cures.into_iter().flatten().collect()
 }
