@@ -24,7 +24,7 @@ pub(super) fn of<'a>(
         let cell = cells.entry(&turn.levels).or_default();
         cell.add(turn, folder.path(), experiment)?;
     }
-    let again = cells.into_values().filter(Cell::may_do_better);
+    let again = cells.into_values().filter(|cell| cell.may_do_better);
     let again = again.flat_map(|cell| cell.left_out);
     Ok(again.filter(|turn| !folder.has_repeated(turn)).collect())
 }
@@ -32,7 +32,7 @@ pub(super) fn of<'a>(
 #[derive(Default)]
 struct Cell<'a> {
     left_out: Vec<&'a Turn>,
-    /// A run counts, or what its host did is why one does not.
+    /// A run counts, or something else than the generator's limit is why one does not.
     may_do_better: bool,
 }
 
@@ -44,18 +44,13 @@ impl<'a> Cell<'a> {
         experiment: &Experiment,
     ) -> Result<(), Failure> {
         let records = records(folder, turn, experiment)?;
-        let records = records.iter().map(|(_, record)| record);
-        let is_left_out = |record: &RunRecord| record.why_left_out().is_some();
-        let is_by_nature = |record: &RunRecord| record.verdict.limit == Limit::Generator;
-        if records.clone().any(is_left_out) {
+        let mut each = records.iter().map(|(_, record)| record);
+        // The generator's limit is always a reason to leave a run out.
+        let is_limited = |record: &RunRecord| record.verdict.limit == Limit::Generator;
+        self.may_do_better |= each.clone().any(|record| !is_limited(record));
+        if each.any(|record| record.why_left_out().is_some()) {
             self.left_out.push(turn);
         }
-        let mut all = records;
-        self.may_do_better |= all.any(|record| !is_left_out(record) || !is_by_nature(record));
         Ok(())
-    }
-
-    fn may_do_better(&self) -> bool {
-        self.may_do_better
     }
 }
