@@ -269,7 +269,7 @@ impl<B: Bench> Session<'_, B> {
         Duration::from_nanos(self.plan.search.length_ns(purpose))
     }
 
-    /// True if a trial would end in time, and so many for the latency after it.
+    /// True if a trial, and this number of trials for the latency after it, would end in time.
     fn has_time_for(&self, purpose: Purpose, latencies: usize) -> bool {
         let latencies = u32::try_from(latencies).unwrap_or(u32::MAX);
         let after = (self.length_of(Purpose::Latency) + self.overhead) * latencies;

@@ -12,8 +12,7 @@ use crate::scenario::{Arrival, Process, QuestionOrder};
 const ASKED_MIN: u64 = 5;
 /// The other names together lose no more than this share.
 const LOST_OF_OTHERS_MAX: f64 = 0.05;
-/// A target that treats queries in turn, such as one with several back-ends, has at most so many
-/// turns.
+/// The most turns of a target that treats queries in turn, such as one with several back-ends.
 const TURNS_MAX: u64 = 16;
 
 /// Names whose queries got no response, while the others' did.
@@ -34,7 +33,7 @@ pub(crate) struct SilentNames {
 /// What looks like losses by name where names are asked in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LooksAlike {
-    /// So many of so many back-ends that take turns give no response.
+    /// `silent` of `of` back-ends that take turns give no response.
     BackEnds { silent: u64, of: u64 },
     /// A limit on the rate, queries a second.
     RateLimit(u64),

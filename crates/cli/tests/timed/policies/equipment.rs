@@ -67,7 +67,7 @@ pub(super) struct Server {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Upstream {
     None,
-    /// It answers so many milliseconds after each query.
+    /// It answers this number of milliseconds after each query.
     Slow(u64),
     Silent,
 }
@@ -175,7 +175,7 @@ pub(super) fn over(transport: Transport, rate_qps: f64) -> Load {
     timed(Load::over(transport).rate(rate_qps))
 }
 
-/// So many queries in flight all the time.
+/// This number of queries in flight all the time.
 pub(super) fn closed(transport: Transport, outstanding: u32) -> Load {
     let load = Load::over(transport).clients(outstanding);
     timed(load.outstanding(outstanding))
@@ -333,7 +333,7 @@ fn family(process: u32) -> Vec<u32> {
     children.flat_map(family).chain([process]).collect()
 }
 
-/// Checks so many rows at a time; fails after all of them if one failed.
+/// Checks this number of rows at a time; fails after all of them if one failed.
 pub(super) fn in_groups(rows: &[Row], size: usize, check: impl Fn(usize, &Row) + Sync) {
     let mut failed = Vec::new();
     for group in rows.chunks(size) {

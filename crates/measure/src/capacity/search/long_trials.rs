@@ -12,7 +12,7 @@
 
 use super::{Ending, Outcome, Search, SearchPlan, round_up};
 
-/// These trials are so many times as long as those that found the value.
+/// How much longer these trials are than those that found the value.
 pub const LENGTH_FACTOR: u32 = 5;
 /// Times that a value has to fail, where no constant rate shows.
 const FAILURES: u32 = 2;
