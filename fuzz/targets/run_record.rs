@@ -183,10 +183,7 @@ fn document(octets: &[u8]) -> Option<String> {
 }
 
 fn source(file: &str, record: &RunRecord) -> Source {
-    Source {
-        file: file.to_owned(),
-        record: record.clone(),
-    }
+    Source::new(file, record.clone())
 }
 
 /// The same run in words that any run has.

@@ -88,10 +88,10 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     for path in paths {
         match path.is_dir() {
             true => sources.extend(of_folder(path)?),
-            false => sources.push(Source {
-                file: path.display().to_string(),
-                record: records::read(path)?,
-            }),
+            false => sources.push(Source::new(
+                path.display().to_string(),
+                records::read(path)?,
+            )),
         }
     }
     Ok(sources)
@@ -139,7 +139,7 @@ fn render(collection: &Collection, format: ReportFormat) -> Result<String, Failu
         ReportFormat::Json => ::report::collection::json(collection),
         ReportFormat::DnsMetrics => {
             let mut lines = String::new();
-            for Source { file, record } in collection.runs() {
+            for Source { file, record, .. } in collection.runs() {
                 let of_run = ::report::dns_metrics::render(record);
                 let of_run = of_run.map_err(|what| Failure::plain(format!("{file}: {what}")));
                 lines.push_str(&of_run?);
@@ -157,10 +157,7 @@ fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
         match records::read(path) {
             Ok(record) => {
                 let within = path.strip_prefix(folder).unwrap_or(path);
-                sources.push(Source {
-                    file: within.display().to_string(),
-                    record,
-                });
+                sources.push(Source::new(within.display().to_string(), record));
             }
             Err(failure) => left_out.push(failure),
         }

@@ -254,25 +254,28 @@ fn has_rate(scenario: &ScenarioRecord) -> bool {
 fn contender(transport: Transports, cells: &[Cell<'_>]) -> Contender {
     let mut target = String::new();
     let mut runs = Vec::new();
+    let mut counted = Vec::new();
     for (index, cell) in cells.iter().enumerate() {
         let record = cell.record;
         if record.scenario.transport != transport {
             continue;
         }
         target.clone_from(&record.scenario.target);
+        let left_out = record.why_left_out();
+        if left_out.is_none() {
+            counted.push(record);
+        }
         runs.push(ComparedRun {
             position: index as u64 + 1,
             record: cell.file.map(str::to_owned),
             figures: Figures::of(record),
             limit: record.verdict.limit,
             evidence: record.verdict.evidence.first().cloned().unwrap_or_default(),
-            left_out: record.why_left_out(),
+            left_out,
         });
     }
     let mut contender = Contender::new(transport, target, runs);
-    let records = cells.iter().map(|cell| cell.record);
-    let records = records.filter(|record| record.scenario.transport == transport);
-    if let Some(loss) = Metric::Loss.over_runs(records) {
+    if let Some(loss) = Metric::Loss.over_runs(counted) {
         contender.median.lost_share = loss.value;
     }
     contender

@@ -7,12 +7,12 @@
 //! its latencies are those under that load.
 
 use crate::limit::Limit;
-use crate::metric::Metric;
 use crate::record::RunRecord;
 use crate::rules;
 
 impl RunRecord {
-    /// Why the figures of this run are no data about its target; none if they are.
+    /// Why the figures of this run are no data about its target; none if they are. It judges the
+    /// run: ask once a run.
     pub fn why_left_out(&self) -> Option<String> {
         let evidence = self.verdict.evidence.first();
         match self.verdict.limit {
@@ -29,18 +29,12 @@ impl RunRecord {
     }
 }
 
-impl Metric {
-    /// True if this run counts where the metric of several runs is stated. What a metric says about
-    /// the load or the generator is so in every run.
-    pub fn counts_run(self, record: &RunRecord) -> bool {
-        !self.is_of_target() || record.why_left_out().is_none()
-    }
-}
-
 /// What a target can do at least, where none of its runs counts: the highest rate of them, in
-/// queries a second; none where a run counts, or without any.
-pub fn rate_at_least<'a>(runs: impl IntoIterator<Item = &'a RunRecord>) -> Option<f64> {
-    let rate = |run: &RunRecord| run.why_left_out().map(|_| run.achieved_qps());
+/// queries a second; none where a run counts, or without any. Each run with why it is left out.
+pub fn rate_at_least<'a>(
+    runs: impl IntoIterator<Item = (&'a RunRecord, Option<&'a String>)>,
+) -> Option<f64> {
+    let rate = |(run, left_out): (&RunRecord, Option<_>)| left_out.map(|_| run.achieved_qps());
     let rates: Option<Vec<f64>> = runs.into_iter().map(rate).collect();
     rates?.into_iter().reduce(f64::max)
 }
@@ -68,9 +62,6 @@ mod tests {
         let run = with_limit(Limit::Generator);
         let why = "limit generator: a worker used 99 % of its CPU";
         assert_eq!(run.why_left_out().as_deref(), Some(why));
-        let of_target = [Metric::Qps, Metric::P99, Metric::Loss];
-        assert!(of_target.iter().all(|metric| !metric.counts_run(&run)));
-        assert!(Metric::Cpu.counts_run(&run));
         let others = [Limit::Server, Limit::Network, Limit::Outstanding];
         for limit in [&others[..], &[Limit::Rate, Limit::Unknown]].concat() {
             assert_eq!(with_limit(limit).why_left_out(), None, "{limit:?}");
@@ -101,23 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn figure_of_several_runs_is_that_of_the_runs_that_count() {
-        let server = with_limit(Limit::Server);
-        let mut slower = server.clone();
+    fn target_can_do_at_least_what_its_best_run_did_if_none_counts() {
+        let (run, mut slower) = (with_limit(Limit::Generator), with_limit(Limit::Generator));
         slower.measured_ns *= 2;
-        slower.verdict.limit = Limit::Generator;
-        let of = |metric: Metric, runs: &[&RunRecord]| {
-            let figure = metric.over_runs(runs.iter().copied());
-            figure.map(|figure| (figure.min, figure.max))
-        };
-        let alone = of(Metric::Qps, &[&server]);
-        assert_ne!(Metric::Qps.of(&server), Metric::Qps.of(&slower));
-        assert_eq!(of(Metric::Qps, &[&server, &slower]), alone);
-        assert_eq!(of(Metric::Qps, &[&slower]), None);
-        assert_eq!(of(Metric::Loss, &[&slower]), None);
-        assert!(of(Metric::Offered, &[&slower]).is_some());
-        assert_eq!(rate_at_least([&slower]), Metric::Qps.of(&slower));
-        assert_eq!(rate_at_least([&server, &slower]), None);
+        let why = "a reason".to_owned();
+        let out = |run| (run, Some(&why));
+        let fastest = Some(run.achieved_qps());
+        assert_eq!(rate_at_least([out(&slower), out(&run)]), fastest);
+        assert_eq!(rate_at_least([out(&slower), (&run, None)]), None);
         assert_eq!(rate_at_least([]), None);
     }
 }

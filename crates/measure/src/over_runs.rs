@@ -35,11 +35,11 @@ impl OverRuns {
 }
 
 impl Metric {
-    /// The figure of runs of equal settings; none if none that counts
-    /// measured it ([`Metric::counts_run`]).
+    /// The figure of runs of equal settings; none if none measured it. Of runs that say nothing
+    /// about their target it is for figures of the load and the generator only
+    /// ([`Metric::is_of_target`]).
     pub fn over_runs<'a>(self, runs: impl IntoIterator<Item = &'a RunRecord>) -> Option<OverRuns> {
-        let counts = |run: &&RunRecord| self.counts_run(run);
-        let runs: Vec<&RunRecord> = runs.into_iter().filter(counts).collect();
+        let runs: Vec<&RunRecord> = runs.into_iter().collect();
         let each = runs.iter().filter_map(|run| self.of(run));
         let mut figure = OverRuns::median(each)?;
         let sum = |count: fn(&RunRecord) -> u64| runs.iter().map(|run| count(run)).sum::<u64>();

@@ -24,6 +24,19 @@ pub struct Source {
     pub file: String,
     /// What it holds.
     pub record: RunRecord,
+    /// Why it says nothing about its target, if so.
+    pub(crate) left_out: Option<String>,
+}
+
+impl Source {
+    /// What the file of this name holds.
+    pub fn new(file: impl Into<String>, record: RunRecord) -> Self {
+        Source {
+            file: file.into(),
+            left_out: record.why_left_out(),
+            record,
+        }
+    }
 }
 
 /// Runs put in order.
@@ -93,31 +106,40 @@ impl Collection {
         &self.runs
     }
 
-    /// The records of a cell.
-    pub(crate) fn records<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a RunRecord> {
-        cell.runs.iter().map(|run| &self.runs[*run].record)
+    /// The runs of a cell.
+    fn of_cell<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a Source> {
+        cell.runs.iter().map(|run| &self.runs[*run])
     }
 
-    /// A metric of a cell; none if none of its runs measured it.
+    /// The records of a cell.
+    pub(crate) fn records<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a RunRecord> {
+        self.of_cell(cell).map(|run| &run.record)
+    }
+
+    /// A metric of a cell; none if none of its runs that count measured it.
     pub(crate) fn metric(&self, cell: &Cell, metric: Metric) -> Option<OverRuns> {
-        metric.over_runs(self.records(cell))
+        match metric.is_of_target() {
+            true => metric.over_runs(self.counted(cell)),
+            false => metric.over_runs(self.records(cell)),
+        }
     }
 
     /// The records of a cell that say something about the target.
     pub(crate) fn counted<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a RunRecord> {
-        let records = self.records(cell);
-        records.filter(|record| record.why_left_out().is_none())
+        let runs = self.of_cell(cell).filter(|run| run.left_out.is_none());
+        runs.map(|run| &run.record)
     }
 
     /// What the target can do at least in a cell of which no run counts.
     pub(crate) fn rate_at_least(&self, cell: &Cell) -> Option<f64> {
-        rate_at_least(self.records(cell))
+        let runs = self.of_cell(cell);
+        rate_at_least(runs.map(|run| (&run.record, run.left_out.as_ref())))
     }
 
     /// The runs that are left out of figures of the target, each with its file, and why.
-    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&str, String)> {
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
         let runs = self.runs.iter();
-        runs.filter_map(|run| Some((run.file.as_str(), run.record.why_left_out()?)))
+        runs.filter_map(|run| Some((run.file.as_str(), run.left_out.as_deref()?)))
     }
 
     /// A figure of a cell that is no metric; none if none of its runs that count has it.

@@ -10,7 +10,7 @@ pub(crate) fn lines(record: &RunRecord) -> Vec<String> {
     record.events.iter().map(line).collect()
 }
 
-/// `restart at 4.0 s: took 80.0 ms, nobody there for 60.0 ms`
+/// `restart at 4.0 s: took 80.0 ms, down for 60.0 ms`
 fn what(event: &Event) -> String {
     let mut text = format!(
         "{} at {}: took {}",
@@ -19,7 +19,7 @@ fn what(event: &Event) -> String {
         latency(event.length_ns() as f64)
     );
     if let Some(down_ns) = event.down_ns {
-        text += &format!(", nobody there for {}", latency(down_ns as f64));
+        text += &format!(", down for {}", latency(down_ns as f64));
     }
     if let Some(error) = &event.error {
         text += &format!(", failed: {}", error.lines().next().unwrap_or_default());

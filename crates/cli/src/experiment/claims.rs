@@ -6,14 +6,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use measure::condition::{Condition, Criterion, Holding, Holds};
-use measure::metric::Metric;
 use measure::statistics::Nested;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::ceilings::Ceilings;
 use super::cells::{Turn, is_of_twin, words};
-use super::results::{LEVEL, Results};
+use super::results::{LEVEL, Results, Runs};
 use crate::args::experiment::ClaimsFormat;
 use crate::failure::Failure;
 use crate::inputs;
@@ -181,6 +180,48 @@ impl Parser<'_> {
     }
 }
 
+/// A cell that a claim is about.
+struct Cell<'a> {
+    /// Its first turn.
+    turn: &'a Turn,
+    runs: Runs,
+}
+
+impl Cell<'_> {
+    fn name(&self) -> String {
+        words(&self.turn.levels)
+    }
+
+    /// What a condition is about, at each start.
+    fn nested(&self, condition: &Condition) -> Option<Nested> {
+        match condition.criterion {
+            Criterion::Bounded { metric, .. } => self.runs.values(metric),
+            Criterion::Slower(_) => None,
+        }
+    }
+
+    /// Where it has nothing that a condition is about.
+    fn not_measured(&self, condition: &Condition) -> Holding {
+        let why = self.runs.left_out().all();
+        let why = why.unwrap_or_else(|| "not measured".to_owned());
+        Holding {
+            holds: Holds::CannotTell,
+            found: format!("{}: {why}", condition.text),
+            starts_needed: None,
+        }
+    }
+}
+
+fn of_condition(condition: &Condition, cell: &Cell<'_>, against: Option<&Cell<'_>>) -> Holding {
+    let Some(values) = cell.nested(condition) else {
+        return cell.not_measured(condition);
+    };
+    match (against, against.and_then(|it| it.nested(condition))) {
+        (Some(against), None) => against.not_measured(condition),
+        (_, base) => (condition.criterion).of_starts(&values, base.as_ref(), LEVEL),
+    }
+}
+
 struct Judge<'a> {
     reader: &'a Reader<'a>,
     results: &'a Results<'a>,
@@ -199,7 +240,7 @@ impl Judge<'_> {
             } => {
                 let cell = self.cell(claim.at, cell)?;
                 let against = against.as_ref().map(|it| self.cell(claim.at, it));
-                self.conditions(conditions, cell, against.transpose()?)?
+                self.conditions(conditions, &cell, against.transpose()?.as_ref())
             }
         };
         Ok(Judged {
@@ -213,14 +254,14 @@ impl Judge<'_> {
     fn conditions(
         &self,
         conditions: &[Condition],
-        cell: &[Turn],
-        against: Option<&[Turn]>,
-    ) -> Result<(Holds, String), Failure> {
+        cell: &Cell<'_>,
+        against: Option<&Cell<'_>>,
+    ) -> (Holds, String) {
         let mut all = Holds::Yes;
         let mut found: Vec<String> = Vec::new();
         let mut starts_needed = None;
         for condition in conditions {
-            let holding = self.condition(condition, cell, against)?;
+            let holding = of_condition(condition, cell, against);
             all = match (all, holding.holds) {
                 (Holds::No, _) | (_, Holds::No) => Holds::No,
                 (Holds::Yes, Holds::Yes) => Holds::Yes,
@@ -231,71 +272,38 @@ impl Judge<'_> {
                 found.push(holding.found);
             }
         }
-        let mut found = format!("{} in {}", found.join("; "), words(&cell[0].levels));
+        let mut found = format!("{} in {}", found.join("; "), cell.name());
         if let Some(against) = against {
-            let _ = write!(found, ", against {}", words(&against[0].levels));
+            let _ = write!(found, ", against {}", against.name());
         }
         if let (Holds::CannotTell, Some(starts)) = (all, starts_needed) {
             let _ = write!(found, "; about {starts} starts would tell");
         }
-        for turns in [Some(cell), against].into_iter().flatten() {
-            let left_out = self.results.left_out(turns)?;
-            if let Some(some) = left_out.some() {
-                let _ = write!(found, "; {}: {some}", words(&turns[0].levels));
+        for cell in [Some(cell), against].into_iter().flatten() {
+            let name = cell.name();
+            if let Some(some) = cell.runs.left_out().some() {
+                let _ = write!(found, "; {name}: {some}");
             }
-            let rate = self.results.values(turns, Metric::Qps)?.map(|it| it.mean);
-            let rate = rate.or(left_out.at_least);
-            let near = rate.and_then(|rate| self.ceilings.near(&turns[0], rate));
-            if let Some(near) = near {
-                let name = words(&turns[0].levels);
+            let rate = cell.runs.rate();
+            if let Some(near) = rate.and_then(|rate| self.ceilings.near(cell.turn, rate)) {
                 let _ = write!(found, "; {name} is near the generator's ceiling: {near}");
             }
         }
-        Ok((all, found))
-    }
-
-    fn condition(
-        &self,
-        condition: &Condition,
-        cell: &[Turn],
-        against: Option<&[Turn]>,
-    ) -> Result<Holding, Failure> {
-        let not_measured = |turns: &[Turn]| -> Result<Holding, Failure> {
-            let why = self.results.left_out(turns)?.all();
-            let why = why.unwrap_or_else(|| "not measured".to_owned());
-            Ok(Holding {
-                holds: Holds::CannotTell,
-                found: format!("{}: {why}", condition.text),
-                starts_needed: None,
-            })
-        };
-        let Some(values) = self.nested(condition, cell)? else {
-            return not_measured(cell);
-        };
-        let base = against.map(|turns| self.nested(condition, turns));
-        Ok(match (against, base.transpose()?.flatten()) {
-            (Some(turns), None) => return not_measured(turns),
-            (_, base) => (condition.criterion).of_starts(&values, base.as_ref(), LEVEL),
-        })
-    }
-
-    /// What a condition is about, at each start of a cell.
-    fn nested(&self, condition: &Condition, turns: &[Turn]) -> Result<Option<Nested>, Failure> {
-        match condition.criterion {
-            Criterion::Bounded { metric, .. } => self.results.values(turns, metric),
-            Criterion::Slower(_) => Ok(None),
-        }
+        (all, found)
     }
 
     /// The one cell that has these levels.
-    fn cell(&self, at: usize, levels: &Levels) -> Result<&[Turn], Failure> {
+    fn cell(&self, at: usize, levels: &Levels) -> Result<Cell<'_>, Failure> {
         let has = |turns: &&Vec<Turn>| {
             let has = |(name, value): (&String, &String)| turns[0].has(name, value);
             !is_of_twin(&turns[0].levels) && levels.iter().all(has)
         };
         let found: Vec<&Vec<Turn>> = self.cells.iter().filter(has).collect();
         match found[..] {
-            [only] => Ok(only),
+            [only] => Ok(Cell {
+                turn: &only[0],
+                runs: self.results.runs(only)?,
+            }),
             _ => {
                 let names = self.cells.iter().map(|turns| words(&turns[0].levels));
                 let words = levels.iter().map(|(name, value)| format!("{name} {value}"));

@@ -188,8 +188,8 @@ impl Performed {
 }
 
 /// How the operation of a cell went in these runs: medians, and all losses; none without any.
-pub(super) fn summary(records: &[RunRecord]) -> Option<String> {
-    let events: Vec<(&Event, Around)> = records.iter().filter_map(RunRecord::first_event).collect();
+pub(super) fn summary<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Option<String> {
+    let events: Vec<(&Event, Around)> = records.filter_map(RunRecord::first_event).collect();
     let median_of = |of: &dyn Fn(&(&Event, Around)) -> Option<u64>| {
         let values: Vec<f64> = events.iter().filter_map(of).map(|ns| ns as f64).collect();
         median(&values).map_or_else(|| "-".to_owned(), latency)
@@ -197,10 +197,7 @@ pub(super) fn summary(records: &[RunRecord]) -> Option<String> {
     let first = events.first()?.0;
     let took = median_of(&|(event, _)| Some(event.length_ns()));
     let down = match first.down_ns {
-        Some(_) => format!(
-            " (nobody there for {})",
-            median_of(&|(event, _)| event.down_ns)
-        ),
+        Some(_) => format!(" (down for {})", median_of(&|(event, _)| event.down_ns)),
         None => String::new(),
     };
     let silence = events.iter().map(|(_, found)| found.silence_ns).max()?;

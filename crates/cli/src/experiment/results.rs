@@ -97,15 +97,17 @@ impl<'a> Results<'a> {
         let cells = self.cells()?;
         let (mut measured, mut rates) = (Vec::new(), Vec::new());
         for turns in &cells {
-            let left_out = self.left_out(turns)?;
-            let rate = self.values(turns, Metric::Qps)?.map(|it| it.mean);
-            rates.push((&turns[0], rate.or(left_out.at_least)));
+            let runs = self.runs(turns)?;
+            rates.push((&turns[0], runs.rate()));
+            let has_operation = turns[0].operation.is_some();
             measured.push(Measured {
-                values: self.values(turns, metric)?,
-                left_out,
+                values: runs.values(metric),
+                left_out: runs.left_out(),
                 line: line(self.folder, turns, &self.experiment)?,
                 internet: internet(self.folder, turns, &self.experiment)?,
-                operations: self.operations(turns)?,
+                operations: has_operation
+                    .then(|| operation::summary(runs.records()))
+                    .flatten(),
                 levels: turns[0].levels.clone(),
             });
         }
@@ -116,32 +118,63 @@ impl<'a> Results<'a> {
         Ok(table + &left_out + &operations(&measured) + &networks + &ceilings + &twins(&measured))
     }
 
-    /// How the operations of a cell went; none if it has none.
-    fn operations(&self, turns: &[Turn]) -> Result<Option<String>, Failure> {
-        if turns[0].operation.is_none() {
-            return Ok(None);
-        }
-        let mut all = Vec::new();
-        for turn in turns {
-            let records = records(self.folder, turn, &self.experiment)?;
-            all.extend(records.into_iter().map(|(_, record)| record));
-        }
-        Ok(operation::summary(&all))
-    }
-
     /// All turns of each cell.
     pub(super) fn cells(&self) -> Result<Vec<Vec<Turn>>, Failure> {
         cells::by_cell(&self.experiment)
     }
 
-    /// The metric at each start of a cell; none without a record that has it.
-    pub(super) fn values(&self, turns: &[Turn], metric: Metric) -> Result<Option<Nested>, Failure> {
+    /// The runs of all turns of a cell.
+    pub(super) fn runs(&self, turns: &[Turn]) -> Result<Runs, Failure> {
+        let starts = turns.iter().map(|turn| {
+            let records = records(self.folder, turn, &self.experiment)?;
+            Ok(records.into_iter().map(MeasuredRun::new).collect())
+        });
+        Ok(Runs {
+            starts: starts.collect::<Result<_, Failure>>()?,
+        })
+    }
+}
+
+/// A run that was measured.
+struct MeasuredRun {
+    name: String,
+    record: RunRecord,
+    /// Why it says nothing about its server, if so.
+    left_out: Option<String>,
+}
+
+impl MeasuredRun {
+    fn new((name, record): (String, RunRecord)) -> Self {
+        MeasuredRun {
+            name,
+            left_out: record.why_left_out(),
+            record,
+        }
+    }
+}
+
+/// The measured runs of a cell.
+pub(super) struct Runs {
+    /// Those after each start.
+    starts: Vec<Vec<MeasuredRun>>,
+}
+
+impl Runs {
+    fn all(&self) -> impl Iterator<Item = &MeasuredRun> {
+        self.starts.iter().flatten()
+    }
+
+    fn records(&self) -> impl Iterator<Item = &RunRecord> {
+        self.all().map(|run| &run.record)
+    }
+
+    /// The metric at each start; none without a record that counts and has it.
+    pub(super) fn values(&self, metric: Metric) -> Option<Nested> {
         let mut starts: Vec<Vec<f64>> = Vec::new();
         let mut events: Option<Events> = None;
-        for turn in turns {
-            let mut records = records(self.folder, turn, &self.experiment)?;
-            records.retain(|(_, record)| metric.counts_run(record));
-            let records = records.iter().map(|(_, record)| record);
+        for start in &self.starts {
+            let counts = |run: &&MeasuredRun| !metric.is_of_target() || run.left_out.is_none();
+            let records = start.iter().filter(counts).map(|run| &run.record);
             starts.push(records.clone().filter_map(|it| metric.of(it)).collect());
             for of_run in records.filter_map(|it| metric.events(it)) {
                 let sum = events.get_or_insert_default();
@@ -149,30 +182,30 @@ impl<'a> Results<'a> {
                 sum.all += of_run.all;
             }
         }
-        let nested = Nested::new(&starts, metric.unit().range(), LEVEL);
-        Ok(nested.map(|nested| {
-            let step = metric.step(nested.mean) * nested.mean;
-            let nested = nested.with_step(step);
-            match events {
-                Some(events) => nested.with_events(events),
-                None => nested,
-            }
-        }))
+        let nested = Nested::new(&starts, metric.unit().range(), LEVEL)?;
+        let step = metric.step(nested.mean) * nested.mean;
+        let nested = nested.with_step(step);
+        Some(match events {
+            Some(events) => nested.with_events(events),
+            None => nested,
+        })
     }
 
-    /// Which runs of a cell say nothing about its server.
-    pub(super) fn left_out(&self, turns: &[Turn]) -> Result<LeftOut, Failure> {
-        let mut all = Vec::new();
-        for turn in turns {
-            all.extend(records(self.folder, turn, &self.experiment)?);
+    /// Which of them say nothing about the server.
+    pub(super) fn left_out(&self) -> LeftOut {
+        let out = |run: &MeasuredRun| Some((run.name.clone(), run.left_out.clone()?));
+        LeftOut {
+            all: self.all().count(),
+            runs: self.all().filter_map(out).collect(),
+            at_least: rate_at_least(self.all().map(|run| (&run.record, run.left_out.as_ref()))),
         }
-        let each = all.iter();
-        let runs = each.filter_map(|(name, record)| Some((name.clone(), record.why_left_out()?)));
-        Ok(LeftOut {
-            all: all.len(),
-            runs: runs.collect(),
-            at_least: rate_at_least(all.iter().map(|(_, record)| record)),
-        })
+    }
+
+    /// What the server answered, queries a second: the mean, or at least that; none without a
+    /// record.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let mean = self.values(Metric::Qps).map(|it| it.mean);
+        mean.or_else(|| self.left_out().at_least)
     }
 }
 

@@ -6,10 +6,8 @@ use super::*;
 use crate::{example, plain, several};
 
 fn collection(records: Vec<RunRecord>) -> Collection {
-    let sources = records.into_iter().enumerate().map(|(at, record)| Source {
-        file: format!("{at}.json"),
-        record,
-    });
+    let sources = records.into_iter().enumerate();
+    let sources = sources.map(|(at, record)| Source::new(format!("{at}.json"), record));
     Collection::new(sources.collect()).expect("there are runs")
 }
 

@@ -14,10 +14,8 @@ fn pages() -> Vec<String> {
         .iter()
         .map(|record| run::document(record, "run.json"))
         .collect();
-    let sources = records.into_iter().enumerate().map(|(at, record)| Source {
-        file: format!("{at}.json"),
-        record,
-    });
+    let sources = records.into_iter().enumerate();
+    let sources = sources.map(|(at, record)| Source::new(format!("{at}.json"), record));
     let collection = Collection::new(sources.collect()).expect("there are runs");
     documents.push(several::document(&collection));
     documents.iter().map(render).collect()

@@ -119,10 +119,8 @@ proptest! {
         let records = all.into_iter().flat_map(|(transport, runs)| {
             runs.iter().map(move |measured| run(transport, measured))
         });
-        let sources = records.enumerate().map(|(at, record)| Source {
-            file: format!("{at}.json"),
-            record,
-        });
+        let sources = records.enumerate();
+        let sources = sources.map(|(at, record)| Source::new(format!("{at}.json"), record));
         let collection = Collection::new(sources.collect()).expect("there are runs");
         let document = document(&collection);
         let said = said(&document);
@@ -155,10 +153,7 @@ fn transports_have_what_a_query_cost_the_target_and_the_generator() {
             if is_observed {
                 record.observations = example::observed().observations;
             }
-            Source {
-                file: format!("{transport}.json"),
-                record,
-            }
+            Source::new(format!("{transport}.json"), record)
         });
         let collection = Collection::new(sources.into()).expect("there are runs");
         crate::plain::markdown(&document(&collection))

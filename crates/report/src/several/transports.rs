@@ -79,7 +79,7 @@ fn figures(collection: &Collection, comparison: &Comparison) -> Sheet {
     let median = |contender: &Contender, figure: fn(&RunRecord) -> Option<f64>| {
         let of = |run: &&Source| run.record.scenario.transport == contender.transport;
         let all = collection.runs.iter().filter(of);
-        let all = all.filter(|run| run.record.why_left_out().is_none());
+        let all = all.filter(|run| run.left_out.is_none());
         let spread = OverRuns::median(all.filter_map(|run| figure(&run.record)))?;
         Some(spread.value)
     };

@@ -45,6 +45,12 @@ fn run(folder: &Folder) {
     }
 }
 
+fn assert_has(text: &str, lines: &[impl AsRef<str>]) {
+    for line in lines.iter().map(AsRef::as_ref) {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+}
+
 #[test]
 fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
     let folder = Folder::new("claims");
@@ -70,7 +76,7 @@ fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
         cannot = "there is no Moon here"
     "#;
     let text = claims(&folder, published, "").succeeded();
-    for line in [
+    let lines = [
         "holds             Twice the rate | twice the answers",
         "in rate 2000, transport udp, against rate 1000, transport udp",
         "does not hold     Three times",
@@ -78,9 +84,8 @@ fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
         "server.cpu < 5%: not measured in rate 2000, transport tcp",
         "there is no Moon here",
         "1 of 4 hold, 1 do not, 2 cannot be judged here",
-    ] {
-        assert!(text.contains(line), "{line} is missing in\n{text}");
-    }
+    ];
+    assert_has(&text, &lines);
     let table = claims(&folder, published, "--format markdown").succeeded();
     assert!(
         table.contains("| Twice the rate \\| twice the answers | holds | qps +100.0 %"),
@@ -125,30 +130,26 @@ fn runs_that_measured_the_generator_are_left_out_by_name_and_judge_no_claim() {
     "#;
     let of_generator = "all of 3 runs measured the generator or its host (at least 2,000.0 qps)";
     let text = claims(&folder, published, "").succeeded();
-    for line in [
+    let lines = [
         "holds             Twice the rate over UDP".to_owned(),
         "rate 2000, transport udp: 1 of 3 runs left out".to_owned(),
         "cannot be judged  Twice the rate over TCP".to_owned(),
         format!("qps > +90%: {of_generator} in rate 2000, transport tcp"),
         "cannot be judged  Slow over UDP".to_owned(),
         "1 of 3 hold, 0 do not, 2 cannot be judged here".to_owned(),
-    ] {
-        assert!(text.contains(&line), "{line} is missing in\n{text}");
-    }
+    ];
+    assert_has(&text, &lines);
     let records = folder.path("out");
     let results = throng(&format!("experiment results {records} --metric qps")).succeeded();
     let why = "limit generator: worker 0 used 99 % of its CPU";
-    for line in [
+    let lines = [
         format!("left out: rate=2000,transport=udp,r2: {why}"),
         format!("left out: rate=2000,transport=tcp,r3: {why}"),
         format!("cannot be judged: rate 2000, transport tcp: {of_generator}"),
-    ] {
-        assert!(results.contains(&line), "{line} is missing in\n{results}");
-    }
+    ];
+    assert_has(&results, &lines);
     let page = throng(&format!("report {records} --format markdown")).succeeded();
-    for words in ["At least", "left out of figures and charts"] {
-        assert!(page.contains(words), "{words} is missing in\n{page}");
-    }
+    assert_has(&page, &["At least", "left out of figures and charts"]);
     assert!(!page.contains("Highest rate"), "{page}");
 }
 

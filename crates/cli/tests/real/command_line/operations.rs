@@ -85,7 +85,7 @@ fn a_restart_is_an_outage_around_it_and_nowhere_else() {
     let results = experiment(&folder, &text, "results OUT --metric event.lost").succeeded();
     for words in [
         "mid-run: operation restart, server bind: took ",
-        "(nobody there for ",
+        "(down for ",
         "longest time without",
     ] {
         assert!(results.contains(words), "no `{words}`: {results}");

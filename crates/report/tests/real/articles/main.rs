@@ -15,10 +15,8 @@ use report::{Collection, Source, html, plain, several};
 
 /// The runs as they would be in a folder.
 fn collection(runs: &[Printed]) -> Collection {
-    let sources = runs.iter().enumerate().map(|(at, printed)| Source {
-        file: format!("{:02}.json", at + 1),
-        record: printed.record(),
-    });
+    let sources = runs.iter().enumerate();
+    let sources = sources.map(|(at, run)| Source::new(format!("{:02}.json", at + 1), run.record()));
     Collection::new(sources.collect()).unwrap()
 }
 
