@@ -21,6 +21,7 @@ mod several;
 #[cfg(test)]
 mod tests;
 
+pub use crate::rules::connections::{CERTIFICATE_EXPIRED, CERTIFICATE_NOT_YET_VALID};
 pub use crate::rules::of_run;
 pub use cure::{Cure, Place};
 pub use host::of_host;

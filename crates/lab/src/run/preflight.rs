@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use load::{Plan, StampSource};
+use measure::doctor;
 use proto::Transport;
 use proto::tls::{CertificateFault, ClientTls, TlsFailure};
 
@@ -299,16 +300,8 @@ fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -
 
 fn certificate_hint(fault: CertificateFault, name: &str) -> String {
     match fault {
-        CertificateFault::Expired => {
-            "renew the certificate of the server, unless the clock of this \
-                                      host is wrong (`date -u` prints it)"
-                .to_owned()
-        }
-        CertificateFault::NotYetValid => {
-            "set the clock of this host (`date -u` prints it), unless \
-                                          the server has its certificate too early"
-                .to_owned()
-        }
+        CertificateFault::Expired => doctor::CERTIFICATE_EXPIRED.to_owned(),
+        CertificateFault::NotYetValid => doctor::CERTIFICATE_NOT_YET_VALID.to_owned(),
         CertificateFault::WrongName => {
             format!(
                 "verified as `{name}`: give a name in the certificate with --tls-name NAME, or the \

@@ -167,6 +167,14 @@ pub(super) fn handshakes(symptoms: &Symptoms<'_>) -> Vec<Cure> {
     cures.flatten().collect()
 }
 
+/// What cures a certificate that has expired.
+pub const CERTIFICATE_EXPIRED: &str = "renew the certificate of the server; it has expired, if the \
+                                       clock of this host is right (`date -u` prints it)";
+/// What cures a certificate that is not valid yet.
+pub const CERTIFICATE_NOT_YET_VALID: &str = "set the clock of this host (`date -u` prints it); if \
+                                             it is right, the certificate of the server is not \
+                                             valid yet";
+
 /// How certificates are accepted, by their faults: no other root makes an expired one valid.
 fn certificate(refused: &ConnectionFailures) -> Vec<Cure> {
     let CertificateFaults {
@@ -179,18 +187,8 @@ fn certificate(refused: &ConnectionFailures) -> Vec<Cure> {
     let known = expired + not_yet_valid + wrong_name;
     let others = refused.tls_certificate.saturating_sub(known);
     let cures = [
-        (expired > 0).then(|| {
-            Cure::words(
-                "renew the certificate of the server; it has expired, if the clock of this host \
-                 is right",
-            )
-        }),
-        (not_yet_valid > 0).then(|| {
-            Cure::words(
-                "set the clock of this host; if it is right, the certificate of the server is not \
-                 valid yet",
-            )
-        }),
+        (expired > 0).then(|| Cure::words(CERTIFICATE_EXPIRED)),
+        (not_yet_valid > 0).then(|| Cure::words(CERTIFICATE_NOT_YET_VALID)),
         (wrong_name > 0).then(|| Cure::throng("--tls-name NAME  (one of the certificate's)")),
         (others > 0).then(|| Cure::throng("--tls-ca FILE  (with the new certificate too)")),
     ];
