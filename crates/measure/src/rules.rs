@@ -10,12 +10,13 @@
 //! A new rule is a row of the table and the function with its words.
 
 use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::interval::per;
 use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
 use crate::symptoms::{Symptom, Symptoms};
 
 mod answers;
-mod connections;
+pub(crate) mod connections;
 mod document;
 mod finding;
 mod generator;
@@ -40,6 +41,8 @@ mod worth;
 pub use document::verdict_document;
 use finding::{Conclusion, Finding};
 
+/// The rule on losses that no other explains.
+const WITHOUT_QUEUE: &str = "losses without a queue";
 /// Symptoms of a host that kept the generator or the target from its CPUs.
 const OF_HOST: [Symptom; 3] = [Symptom::QuotaUsed, Symptom::TargetStarved, Symptom::Steal];
 
@@ -364,6 +367,16 @@ pub(crate) fn host_disturbance(record: &RunRecord) -> Option<String> {
     let judgement = Judgement::of(record);
     let spoken = judgement.host_disturbance()?;
     Some(spoken.finding.evidence().to_owned())
+}
+
+/// Share of the offered queries that got no response without a reason that the run shows; none
+/// where it shows one, or lost few.
+pub(crate) fn unexplained_losses(record: &RunRecord) -> Option<f64> {
+    let judgement = Judgement::of(record);
+    let mut rules = judgement.spoken.iter().map(|it| it.rule);
+    rules.find(|it| it.name == WITHOUT_QUEUE)?;
+    let counts = &record.total.counts;
+    Some(per(counts.timeouts as f64, counts.sent as f64))
 }
 
 /// What one run met, the limit that the record's verdict names first.

@@ -1,12 +1,14 @@
 //! What several runs show together: settings that were labelled, and losses at several rates.
+//! Runs that say nothing about their target have no part in it ([`crate::left_out`]).
 
 use std::collections::BTreeMap;
 
 use super::{BUSY_POLL_US, Cure, Diagnosis, Place, State};
-use crate::counts::Counts;
 use crate::interval::per;
+use crate::limit::Limit;
 use crate::notation::{percent, rate};
 use crate::record::RunRecord;
+use crate::rules::unexplained_losses;
 use crate::scenario::{Arrival, Transport};
 use crate::statistics::median;
 
@@ -100,6 +102,8 @@ const SETTINGS: [Setting; 4] = [
 
 /// What `records` show together, beside what each shows alone.
 pub fn of_runs(records: &[&RunRecord]) -> Vec<Diagnosis> {
+    let mut records = records.to_vec();
+    records.retain(|it| it.why_left_out().is_none());
     let mut keys: Vec<&String> = records
         .iter()
         .flat_map(|it| it.scenario.labels.keys())
@@ -111,30 +115,37 @@ pub fn of_runs(records: &[&RunRecord]) -> Vec<Diagnosis> {
         let setting = SETTINGS
             .iter()
             .find(|setting| setting.labels.contains(&plain.as_str()))?;
-        compare(records, key, setting)
+        compare(&records, key, setting)
     });
-    settings.chain(lossy_path(records)).collect()
+    settings.chain(lossy_path(&records)).collect()
 }
 
 /// Rates by value of the label `key`, of runs that are alike otherwise; of several such sets the
-/// one with the largest rise.
+/// one with the largest rise. Runs that all held the rate asked for do not differ for that.
 fn compare(records: &[&RunRecord], key: &str, setting: &Setting) -> Option<Diagnosis> {
-    let mut sets: Vec<(&RunRecord, BTreeMap<&str, Vec<f64>>)> = Vec::new();
+    let mut sets: Vec<Set<'_>> = Vec::new();
     for record in records {
         let Some(value) = record.scenario.labels.get(key) else {
             continue;
         };
-        let place = sets.iter().position(|set| are_alike(set.0, record, key));
+        let place = sets
+            .iter()
+            .position(|set| are_alike(set.first, record, key));
         let place = place.unwrap_or_else(|| {
-            sets.push((record, BTreeMap::new()));
+            sets.push(Set {
+                first: record,
+                all_held_rate: true,
+                rates: BTreeMap::new(),
+            });
             sets.len() - 1
         });
-        let rates = sets[place].1.entry(value.as_str()).or_default();
+        let set = &mut sets[place];
+        set.all_held_rate &= record.verdict.limit == Limit::Rate;
+        let rates = set.rates.entry(value.as_str()).or_default();
         rates.push(record.achieved_qps());
     }
-    let found = sets
-        .iter()
-        .filter_map(|(_, rates)| Rise::of(rates, setting));
+    let sets = sets.iter().filter(|set| !set.all_held_rate);
+    let found = sets.filter_map(|set| Rise::of(&set.rates, setting));
     let rise = found.max_by(|a, b| a.share.total_cmp(&b.share))?;
     let seen = format!(
         "{} with {key}={}, {} with {key}={}: {} {}",
@@ -152,6 +163,14 @@ fn compare(records: &[&RunRecord], key: &str, setting: &Setting) -> Option<Diagn
         let seen = format!("{seen}: these runs show no gain");
         Diagnosis::new(setting.topic, State::Ok, seen, setting.matters)
     })
+}
+
+/// Runs that differ in a label alone.
+struct Set<'a> {
+    first: &'a RunRecord,
+    all_held_rate: bool,
+    /// By value of the label.
+    rates: BTreeMap<&'a str, Vec<f64>>,
 }
 
 /// The same load on what is otherwise the same server.
@@ -220,17 +239,16 @@ fn is_on(value: &str) -> Option<bool> {
     }
 }
 
-/// The same share lost at rates far apart: the path loses it, not an overloaded target.
+/// The same share lost at rates far apart, in runs that show no reason for it.
 fn lossy_path(records: &[&RunRecord]) -> Option<Diagnosis> {
     let rate_of = |record: &RunRecord| match record.scenario.arrival {
         Arrival::Open { rate_qps, .. } => Some(rate_qps),
         Arrival::Closed { .. } | Arrival::Clients { .. } => None,
     };
-    let lost = |counts: &Counts| per(counts.timeouts as f64, counts.sent as f64);
     let mut points: Vec<(f64, f64, &RunRecord)> = records
         .iter()
         .filter(|it| it.scenario.transport == Transport::Udp)
-        .filter_map(|it| Some((rate_of(it)?, lost(&it.total.counts), *it)))
+        .filter_map(|it| Some((rate_of(it)?, unexplained_losses(it)?, *it)))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (low, high) = (points.first()?, points.last()?);
@@ -246,8 +264,12 @@ fn lossy_path(records: &[&RunRecord]) -> Option<Diagnosis> {
         percent(high.1),
         rate(high.0)
     );
-    let matters = "an overloaded server loses more the more it is asked; a path that loses takes \
-                   the same share of everything";
-    let cure = Cure::trace_path("udp", &low.2.scenario.target);
-    Some(Diagnosis::new("path", State::Problem, seen, matters).cure(cure))
+    let matters = "an overloaded server and a limit on the rate lose more the more is asked; the \
+                   same share of everything is lost by a path, or dropped by a rule of the target \
+                   on a share of the queries";
+    let cures = [
+        Cure::trace_path("udp", &low.2.scenario.target),
+        Cure::words("--observe the server: its own count of queries tells how many reached it"),
+    ];
+    Some(Diagnosis::new("path", State::Problem, seen, matters).cures(cures))
 }

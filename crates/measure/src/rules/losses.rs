@@ -272,8 +272,8 @@ fn tenth_of_rate(figures: &Figures<'_>) -> Option<Cure> {
         Arrival::Clients { rate_qps } => rate_qps.unwrap_or(figures.achieved_qps),
     };
     Some(Cure::words(format!(
-        "run at a tenth of the rate to find out: --rate {}; if the same share is lost, the path \
-         loses it (throng doctor RECORD RECORD compares them)",
+        "run at a tenth of the rate to find out: --rate {}; if the same share is lost, the rate is \
+         not the cause (throng doctor RECORD RECORD compares them)",
         plain((asked / 10.0).max(1.0))
     )))
 }

@@ -1,8 +1,8 @@
 //! The table of rules, in the order in which they decide.
 
-use super::Rule;
 use super::losses_by_name;
 use super::worth;
+use super::{Rule, WITHOUT_QUEUE};
 use super::{answers, connections, generator, host, load, losses, path, server, set_up, tail};
 use crate::limit::Limit::*;
 use crate::symptoms::Symptom::*;
@@ -62,7 +62,7 @@ pub(super) fn is_of_load(rule: &Rule) -> bool {
 
 /// Rows of the table: name, words, symptoms, the limit that they name, and what else holds.
 macro_rules! rules {
-    ($($name:literal $kind:ident($($words:ident)::+) if [$($shows:ident),*] $(=> $limit:ident)?
+    ($($name:tt $kind:ident($($words:ident)::+) if [$($shows:ident),*] $(=> $limit:ident)?
         $(, $more:ident($($with:tt)*))*;)+) => {
         &[$(Rule::$kind($name, &[$($shows),*], $($words)::+)
             $(.limits($limit))? $(.$more($($with)*))*),+]
@@ -273,7 +273,7 @@ static LOAD: &[Rule] = rules! {
         does_not_know("how much more the target can do");
     "target fell behind" concludes(load::fell_behind) if [FellBehind] => Server,
         does_not_know("what in the target was short: observe it");
-    "losses without a queue" says(losses::without_queue) if [QueriesLost] => Unknown,
+    WITHOUT_QUEUE says(losses::without_queue) if [QueriesLost] => Unknown,
         silent_if(&[
             SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops,
             HandshakesRefused, UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget,

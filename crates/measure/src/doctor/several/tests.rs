@@ -1,6 +1,9 @@
 //! What several runs show together.
 
 use crate::doctor::of_runs;
+use crate::limit::Limit;
+use crate::observation::SeriesKind;
+use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
 
 fn labelled(key: &str, value: &str, qps: u64) -> RunRecord {
@@ -84,4 +87,28 @@ fn the_same_share_lost_at_two_rates_is_the_paths() {
     );
     assert!(of_runs(&[&slow, &at(20_000.0, 20_000)]).is_empty());
     assert!(of_runs(&[&slow, &at(12_000.0, 2_000)]).is_empty());
+    // Where a run shows why, that is the reason in both.
+    let drops = server(15_000.0, &[("queries.dropped", SeriesKind::Counter, 200.0)]);
+    let both = [slow, fast].map(|record| observing(record, std::slice::from_ref(&drops)));
+    assert!(of_runs(&[&both[0], &both[1]]).is_empty());
+}
+
+#[test]
+fn runs_that_say_nothing_about_the_target_show_nothing_together() {
+    let runs = [("on", 10_000), ("off", 15_000)];
+    let limited = |limit| {
+        runs.map(|(value, qps)| {
+            let mut record = labelled("querylog", value, qps);
+            record.verdict.limit = limit;
+            record
+        })
+    };
+    let found = |limit| {
+        let [on, off] = limited(limit);
+        of_runs(&[&on, &off])
+    };
+    assert_eq!(found(Limit::Server).len(), 1);
+    assert!(found(Limit::Generator).is_empty());
+    // Each held its rate: the setting may have done nothing, or much.
+    assert!(found(Limit::Rate).is_empty());
 }
