@@ -54,6 +54,11 @@ pub(super) fn listen_queue_full(symptoms: &Symptoms<'_>) -> Option<Finding> {
 /// The target serves a number of connections, or some addresses alone.
 pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.unserved_clients.as_ref()?, &symptoms.figures);
+    // Limits that answer nothing for a while answer those who ask first after it.
+    let silence = symptoms.outages_of_target.as_ref();
+    if silence.is_some_and(|it| it.are_much() && it.0.may_be_limit) {
+        return None;
+    }
     let transport = figures.record.scenario.transport;
     let mut matters = "all figures are those of the clients that are served".to_owned();
     if !transport.has_connections() {

@@ -388,8 +388,8 @@ impl Outages {
 }
 
 /// A limit on the rate, such as RRL, lets nothing pass while it is exceeded: over UDP to the end,
-/// or again and again, so that queries are lost before and after too, or there is silence each
-/// second. In a closed loop it loses all queries in flight, and none is sent until these have timed
+/// or repeatedly, so that queries are lost before and after too, or there is silence each second,
+/// over connections too, which it may close. In a closed loop it loses all queries in flight, and none is sent until these have timed
 /// out.
 fn may_be_limit(outage: &Outage, figures: &Figures<'_>) -> bool {
     let is_udp = figures.record.scenario.transport == Transport::Udp;
@@ -403,14 +403,15 @@ fn may_be_limit(outage: &Outage, figures: &Figures<'_>) -> bool {
     let timeout_ns = figures.record.scenario.timeout_ns;
     let of_timeout = outage.length_ns().abs_diff(timeout_ns) <= timeout_ns / OF_TIMEOUT;
     let is_batch = figures.outstanding.is_some() && of_timeout;
-    is_fitting && (are_lost || is_udp && (outage.lasts || is_batch || is_repeated(figures)))
+    let is_to_the_end = is_udp && (outage.lasts || is_batch);
+    is_fitting && (are_lost || is_to_the_end || is_repeated(figures))
 }
 
 /// Silence came again, and most of what was due in it was lost and not answered later: limits that
 /// count by the second answer all queries of its beginning.
 fn is_repeated(figures: &Figures<'_>) -> bool {
     let all = figures.outages.each.iter();
-    let silent = all.filter(|it| it.kind == OutageKind::Silence);
+    let silent = all.filter(|it| matches!(it.kind, OutageKind::Silence | OutageKind::Reset));
     let (number, due, lost) = silent.fold((0, 0, 0), |(number, due, lost), it| {
         (number + 1, due + it.due, lost + it.lost)
     });

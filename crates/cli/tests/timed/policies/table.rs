@@ -41,6 +41,12 @@ const DROPS_COUNTED: Expected = Expected {
     said: &["by its own count"],
     ..ADMITS_OR_STOPPED
 };
+/// A server that closes TCP connections while the limit is exceeded.
+const ADMITS_OR_CLOSES: Expected = Expected {
+    limits: &[Limit::Server],
+    said: &["connections"],
+    not_said: &["an outage of", "clients at once", "the path"],
+};
 /// A limit on the rate that answers some of the excess at random, or answers in bursts.
 const ADMITS_OR_LOSES: Expected = Expected {
     limits: &[Limit::Server, Limit::Unknown],

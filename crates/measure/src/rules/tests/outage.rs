@@ -116,6 +116,23 @@ fn silence_that_a_limit_on_the_rate_may_be_is_not_said_to_be_an_outage() {
     let reset = outage(OutageKind::Reset, 20, 50);
     says(&judged_in(&tcp, &[reset], outside(0)), false);
     says(&judged_in(&tcp, &[reset], outside(7_000)), true);
+    says(&judged_in(&tcp, &[reset, again], outside(0)), true);
+}
+
+#[test]
+fn clients_without_luck_under_a_limit_on_the_rate_are_no_cap_on_clients() {
+    let mut record = saturated();
+    cap_tcp_clients(&mut record, 150);
+    let is_cap = |verdict: &Verdict| {
+        let mut lines = verdict.evidence.iter();
+        lines.any(|line| line.contains("150 TCP clients at once"))
+    };
+    let reset = |begin| outage(OutageKind::Reset, begin, begin + 10);
+    let limited = judged_in(&record, &[reset(20), reset(40)], Outside::default());
+    assert!(!is_cap(&limited), "{limited:#?}");
+    // One outage, and then 50 that still get nothing.
+    let once = judged_in(&record, &[reset(20)], Outside::default());
+    assert!(is_cap(&once), "{once:#?}");
 }
 
 #[test]

@@ -62,6 +62,12 @@ fn limits_of_rate() -> Vec<Row> {
             ADMITS_OR_STOPPED,
         ),
         row(
+            "Unbound ip-ratelimit, factor 0, TCP",
+            factor_0(),
+            || over(Transport::Tcp, 1_000.0),
+            ADMITS_OR_CLOSES,
+        ),
+        row(
             "Unbound ip-ratelimit, factor 0, closed loop",
             factor_0(),
             || closed(Transport::Udp, 20),
