@@ -56,6 +56,12 @@ const ADMITS_OR_LOSES: Expected = Expected {
     ],
     not_said: &["outage of", "lost on the path", "clients at once"],
 };
+/// A share of the queries is dropped, whatever the rate.
+const LOSES: Expected = Expected {
+    limits: &[Limit::Unknown],
+    said: &["nothing shows that the load is the cause"],
+    not_said: &["outage of", "a fixed rate", "clients at once"],
+};
 /// Truncated responses in place of answers.
 const TRUNCATED: Expected = Expected {
     said: &["of the responses were truncated"],

@@ -176,6 +176,18 @@ fn recursion() -> Vec<Row> {
             QUERIES,
         ),
         row(
+            "BIND fetches-per-server 10, SERVFAIL, slow upstream",
+            resolver("fetches-per-server 10 fail;", Upstream::Slow(200)),
+            load,
+            SERVFAIL,
+        ),
+        row(
+            "BIND fetches-per-server 10, drop, slow upstream",
+            resolver("fetches-per-server 10 drop;", Upstream::Slow(200)),
+            load,
+            QUERIES,
+        ),
+        row(
             "BIND with a silent upstream",
             resolver("", Upstream::Silent),
             load,

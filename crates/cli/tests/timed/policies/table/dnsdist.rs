@@ -7,7 +7,7 @@ fn server(lines: &str) -> Server {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    [limits_of_rate(), others()].concat()
+    [limits_of_rate(), shares(), others()].concat()
 }
 
 fn limits_of_rate() -> Vec<Row> {
@@ -40,10 +40,57 @@ fn limits_of_rate() -> Vec<Row> {
             TRUNCATED,
         ),
         row(
+            "dnsdist blocks a source for a minute",
+            server(
+                "local rules = dynBlockRulesGroup()\nrules:setQueryRate(100, 2, 'many', 60)\n\
+                 function maintenance() rules:apply() end",
+            ),
+            some,
+            ADMITS_OR_STOPPED,
+        ),
+        row(
             "dnsdist MaxQPSRule drops, ten sources",
             server("addAction(NotRule(MaxQPSRule(200)), DropAction())"),
             || udp(1_000.0).sources(10),
             ADMITS_OR_LOSES,
+        ),
+    ]
+}
+
+/// Rules on a share of the queries, or on one name of three.
+fn shares() -> Vec<Row> {
+    let some = || udp(1_000.0);
+    let rule = |rule: &str, action: &str| server(&format!("addAction({rule}, {action})"));
+    vec![
+        row(
+            "dnsdist drops three queries of ten",
+            rule("ProbaRule(0.3)", "DropAction()"),
+            some,
+            LOSES,
+        ),
+        row(
+            "dnsdist answers three queries of ten with SERVFAIL",
+            rule("ProbaRule(0.3)", "RCodeAction(DNSRCode.SERVFAIL)"),
+            some,
+            SERVFAIL,
+        ),
+        row(
+            "dnsdist truncates three responses of ten",
+            rule("ProbaRule(0.3)", "TCAction()"),
+            some,
+            TRUNCATED,
+        ),
+        row(
+            "dnsdist delays one of three names",
+            rule("QNameRule('test-record-1.lab.test')", "DelayAction(100)"),
+            || udp(900.0).names(3),
+            DELAYS,
+        ),
+        row(
+            "dnsdist delays all queries",
+            rule("AllRule()", "DelayAction(100)"),
+            some,
+            HELD,
         ),
     ]
 }
