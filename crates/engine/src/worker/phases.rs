@@ -246,6 +246,7 @@ impl Worker {
         // How many there were before they were closed.
         let mut open_connections = self.ledger.open_connections;
         self.close_all(driver, now);
+        debug_assert_eq!(self.ledger.tally.in_flight(), 0, "every query has ended");
         self.ledger
             .roll_intervals(driver, now.max(self.course.run_end));
         if self.course.ended_by == EndedBy::Queries {

@@ -190,6 +190,7 @@ impl Worker {
                     connection.channel = Channel::Framed(deframer);
                 }
                 self.connection_has_served(index, at);
+                self.after_messages(index, in_flight_before, at);
             }
             Channel::Http2(_) => {
                 if !self.handle_http2(driver, index, octets, at) {
@@ -200,12 +201,6 @@ impl Worker {
             }
             Channel::Quic { .. } => return,
         }
-        self.after_messages(index, in_flight_before, at);
-        let is_going_away = match self.population.connection(index) {
-            Some(connection) => connection.retired_for.is_some(),
-            None => true,
-        };
-        self.settle_unprocessed(index, is_going_away, at);
         self.close_if_used_up(driver, index, at);
     }
 
@@ -232,7 +227,9 @@ impl Worker {
         octets: &[u8],
         at: Instant,
     ) -> bool {
-        let Some(connection) = self.population.connection(index) else {
+        let client = &mut self.population.clients[index as usize];
+        let in_flight_before = client.pending.in_flight();
+        let Some(connection) = client.connection() else {
             return false;
         };
         // Set aside, because its responses are matched with all of the worker.
@@ -262,6 +259,13 @@ impl Worker {
         if is_going_away {
             self.population.retire(index, Reason::GoingAway(code));
         }
+        // Now, for what follows may end the connection, and with it the queries still in flight.
+        self.after_messages(index, in_flight_before, at);
+        let takes_no_more = match self.population.connection(index) {
+            Some(connection) => connection.retired_for.is_some(),
+            None => true,
+        };
+        self.settle_unprocessed(index, takes_no_more, at);
         self.wire.plain_out = own;
         if !self.wire.plain_out.is_empty() {
             let now = driver.now();
