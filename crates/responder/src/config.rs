@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use driver::random::SEED_OCTETS;
 use proto::Transport;
@@ -83,6 +84,8 @@ pub struct ResponderConfig {
     /// Names, in wire format and the case in which they are asked for, whose queries get no
     /// response.
     pub silent_names: Vec<Vec<u8>>,
+    /// Names, as in `silent_names`, whose responses take so much longer.
+    pub slow_names: Vec<(Vec<u8>, Duration)>,
     /// Delays, faults and limits.
     pub behaviour: Behaviour,
     /// The time that the server it stands for needs, each worker of this responder by itself;
@@ -123,6 +126,7 @@ impl Default for ResponderConfig {
             listen_http: Vec::new(),
             zone: Arc::new(Zone::synthesised(60)),
             silent_names: Vec::new(),
+            slow_names: Vec::new(),
             behaviour: Behaviour::default(),
             service: None,
             tls: None,

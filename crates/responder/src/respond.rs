@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::{Instant, Transport};
 use rand_core::{Rng, SeedableRng};
@@ -118,6 +119,7 @@ impl Respondent {
             self.counters.rate_dropped += 1;
             return Fate::Dropped;
         };
+        let due = due + self.extra_delay(query);
         let fault = self.draw_fault();
         let fault = match fault.is_possible(transport) {
             true => fault,
@@ -165,6 +167,14 @@ impl Respondent {
     fn is_for_silent_name(&self, query: &[u8]) -> bool {
         let mut silent = self.config.silent_names.iter();
         silent.any(|name| query[12..].starts_with(name))
+    }
+
+    /// How much longer the response to the query, which has a header, takes for its name.
+    #[inline]
+    fn extra_delay(&self, query: &[u8]) -> Duration {
+        let mut slow = self.config.slow_names.iter();
+        let found = slow.find(|(name, _)| query[12..].starts_with(name));
+        found.map_or(Duration::ZERO, |(_, delay)| *delay)
     }
 
     /// Keeps copies of a reply until they are due; returns for how many there was room.

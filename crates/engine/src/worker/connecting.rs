@@ -202,10 +202,28 @@ impl Worker {
         self.list_client(index, now);
     }
 
-    /// Notes that a client has no connection, and when it may try again: at once, or after the
-    /// delay asked for, if the last one carried a response or was closed by us; else after a pause
-    /// that doubles with each failure.
+    /// Notes that a client has no connection, and when it may try again.
     pub(super) fn connection_is_down(&mut self, index: u32, now: Instant, ended: Ended) {
+        let mut went_well = false;
+        let client = &mut self.population.clients[index as usize];
+        if let Link::Connected(connection) = &mut client.link {
+            self.ledger.open_connections.leave(connection);
+            went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
+        }
+        let went_well = ended.was_usable && went_well;
+        self.plan_next_attempt(index, now, (went_well, ended.on_demand));
+        self.population.settle(index);
+    }
+
+    /// Leaves a client without a connection until it may try again: at once, or after the delay
+    /// asked for, if the last one carried a response or was closed by us; else after a pause that
+    /// doubles with each failure.
+    pub(super) fn plan_next_attempt(
+        &mut self,
+        index: u32,
+        now: Instant,
+        (went_well, on_demand): (bool, bool),
+    ) {
         let policy = &self.plan.connections;
         let delay = policy.reconnect_delay;
         // A client of a script opens one when it asks.
@@ -226,12 +244,8 @@ impl Worker {
             )
             && !policy.asks_nothing();
         let client = &mut self.population.clients[index as usize];
-        let (mut went_well, mut goes_on) = (false, false);
-        if let Link::Connected(connection) = &mut client.link {
-            self.ledger.open_connections.leave(connection);
-            went_well = connection.served || (ended.by_us && connection.queries_sent == 0);
-        }
-        let retry_at = if ended.was_usable && went_well {
+        let mut goes_on = false;
+        let retry_at = if went_well {
             client.failures = 0;
             now + delay
         } else {
@@ -244,9 +258,8 @@ impl Worker {
         let client = &mut self.population.clients[index as usize];
         client.link = Link::Down {
             retry_at,
-            on_demand: ended.on_demand || is_frugal || is_scripted,
+            on_demand: on_demand || is_frugal || is_scripted,
         };
-        self.population.settle(index);
         if retry_at > now || goes_on {
             self.population.arm(index, retry_at);
         }

@@ -2,7 +2,7 @@
 
 use driver::{Close, Driver, SocketError};
 use proto::Instant;
-use proto::pending::State;
+use proto::pending::{Pending, Query, State};
 use proto::tls::TlsFailure;
 use script::End;
 
@@ -72,6 +72,8 @@ impl Worker {
     ) {
         let client = &self.population.clients[index as usize];
         match self.wire.ticket(&self.plan, client, now) {
+            // The client's next connection has begun without it.
+            _ if self.population.serves_retiring => {}
             Ticket::NotWanted => {}
             Ticket::Here => self.wire.tickets_missed = 0,
             Ticket::AwaitedUntil(at) => return self.population.arm(index, at),
@@ -170,11 +172,11 @@ impl Worker {
     pub(super) fn close_if_used_up(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let most = self.plan.connections.queries_max.unwrap_or(u32::MAX);
         let client = &mut self.population.clients[index as usize];
-        let is_busy = client.pending.in_flight() > 0 || client.role == Role::Fallback;
+        let (in_flight, is_fallback) = (client.pending.in_flight(), client.role == Role::Fallback);
         let Some(connection) = client.connection() else {
             return;
         };
-        if is_busy || !connection.is_open() {
+        if is_fallback || connection.in_flight(in_flight) > 0 || !connection.is_open() {
             return;
         }
         if most == 0 {
@@ -186,7 +188,8 @@ impl Worker {
         }
     }
 
-    /// Ends the queries in flight on a connection that is gone, and prepares the next one.
+    /// Ends the queries in flight on a connection that is gone, and prepares the next one, unless
+    /// the client has that already.
     pub(super) fn lose_connection(
         &mut self,
         driver: &mut impl Driver,
@@ -194,11 +197,12 @@ impl Worker {
         ended: Ended,
         now: Instant,
     ) {
+        let mut of_link = self.population.queries_of_link(index);
         let (mut lost, mut requeued) = (0, 0);
-        while let Some(query) = self.population.clients[index as usize]
-            .pending
-            .oldest_in_flight()
-        {
+        while let Some(query) = next_in_flight(
+            &mut self.population.clients[index as usize].pending,
+            &mut of_link,
+        ) {
             if self.population.stub.is_some() && self.population.requeue_failed(index, &query) {
                 requeued += 1;
                 continue;
@@ -231,6 +235,9 @@ impl Worker {
             now,
             -i64::from(lost + requeued),
         );
+        if self.population.serves_retiring {
+            return self.forget_retiring(index);
+        }
         let Client { link, session, .. } = &mut self.population.clients[index as usize];
         if let Link::Connected(connection) = link
             && let Some(memory) = self.wire.forget(connection)
@@ -241,6 +248,18 @@ impl Worker {
         self.connect_if_needed(driver, index, now);
         self.list_client(index, now);
     }
+}
+
+/// The next query in flight, of those with the numbers in `of_link` if there are such.
+fn next_in_flight(
+    pending: &mut Pending,
+    of_link: &mut Option<std::vec::IntoIter<u32>>,
+) -> Option<Query> {
+    let Some(numbers) = of_link else {
+        return pending.oldest_in_flight();
+    };
+    let mut queries = numbers.filter_map(|number| pending.numbered(number));
+    queries.find(|query| query.state == State::InFlight)
 }
 
 /// How a connection ended, for what comes after it.

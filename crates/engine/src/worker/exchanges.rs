@@ -107,6 +107,23 @@ impl Worker {
         token: u32,
         now: Instant,
     ) -> bool {
+        if self.cancel_on_link(driver, index, token, now) {
+            return true;
+        }
+        let mut is_cancelled = false;
+        self.with_retiring(index, |worker| {
+            is_cancelled = worker.cancel_on_link(driver, index, token, now);
+        });
+        is_cancelled
+    }
+
+    fn cancel_on_link(
+        &mut self,
+        driver: &mut impl Driver,
+        index: u32,
+        token: u32,
+        now: Instant,
+    ) -> bool {
         let Some(connection) = self.population.connection(index) else {
             return false;
         };

@@ -12,6 +12,7 @@
 //! * `sending`, `receiving`, `exchanges`: batches of queries; matching of messages; the ends of
 //!   requests and streams that carry one query each.
 //! * `connecting`, `disconnecting`, `streams`, `quic`: connections, and what happens within them.
+//! * `retiring`: connections that await responses while the client's next one is open.
 //! * `timers`, `retries`, `happy_eyeballs`: timeouts; queries and connections that go on to another
 //!   server; connections that are raced.
 //! * `checkpoints`: all that was measured so far, told now and then by the parts of a run.
@@ -33,6 +34,7 @@ mod phases;
 mod population;
 mod quic;
 mod receiving;
+mod retiring;
 mod retries;
 mod sending;
 mod streams;
@@ -47,7 +49,7 @@ use std::time::Duration;
 use driver::{Driver, Event, Received};
 use load::Plan;
 use measure::Interval;
-use proto::Instant;
+use proto::{Instant, Transport};
 
 use crate::SetupError;
 use crate::control::Control;
@@ -228,6 +230,11 @@ impl Worker {
                 self.ledger.read_send_stamps(driver, owner, received.socket);
                 self.handle_datagrams(owner, received);
             }
+            _ if !self.population.retiring.is_empty()
+                && self.population.is_retiring(owner, received.socket) =>
+            {
+                self.handle_retiring(driver, owner, received);
+            }
             Event::Writable => self.handle_writable(driver, owner, received.at),
             Event::DatagramError(error) => {
                 self.handle_datagram_error(driver, owner, (received.socket, error), received.at);
@@ -236,7 +243,12 @@ impl Worker {
                 self.end_race(driver, owner, Losers::Lost, received.at);
                 self.handle_connected(driver, owner, received.at);
             }
-            Event::Bytes => self.handle_bytes(driver, owner, received),
+            Event::Bytes => {
+                self.handle_bytes(driver, owner, received);
+                if self.plan.transport == Transport::Doh2 {
+                    self.retire_if_going_away(driver, owner, received.at);
+                }
+            }
             Event::EndOfStream => self.handle_end(driver, owner, None, received.at),
             Event::Failed(error) => self.handle_end(driver, owner, Some(error), received.at),
             Event::Accepted { .. } => {}

@@ -279,5 +279,6 @@ impl Worker {
                 Link::Down { .. } => {}
             }
         }
+        self.close_retiring(driver, now);
     }
 }

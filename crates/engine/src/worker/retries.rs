@@ -1,9 +1,9 @@
 //! Clients that ask again: attempts over UDP that are sent once more, queries that outlive their
 //! connection, and the server of the next one.
 //!
-//! A client has one connection at a time. It goes to the next server when its connection could not
-//! be set up or has carried no response, when it was given up, or when an RCODE says so. One that
-//! has carried responses and then ends is opened again at the same server first.
+//! Such a client has one connection at a time. It goes to the next server when its connection
+//! could not be set up or has carried no response, when it was given up, or when an RCODE says so.
+//! One that has carried responses and then ends is opened again at the same server first.
 
 use std::time::Duration;
 

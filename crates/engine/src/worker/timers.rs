@@ -60,6 +60,7 @@ impl Worker {
     ) -> u32 {
         let expires = self.expire_queries(driver, (index, expires), now);
         self.fire_quic(driver, index, now);
+        self.check_retiring(driver, index, now);
         self.check_connection(driver, index, now);
         let timeout = self.plan.timeout;
         let connect_timeout = self.population.connect_timeout(&self.plan);
@@ -162,7 +163,7 @@ impl Worker {
             self.population.connect_timeout(&self.plan),
         );
         let client = &mut self.population.clients[index as usize];
-        let has_open_queries = client.open_queries() > 0;
+        let (waiting, in_flight) = (client.pending.waiting(), client.pending.in_flight());
         match &mut client.link {
             Link::Connected(connection) if connection.is_open() => {
                 if !connection.unsent.octets.is_empty()
@@ -170,6 +171,7 @@ impl Worker {
                 {
                     return self.give_up_blocked(driver, index, now);
                 }
+                let has_open_queries = waiting > 0 || connection.in_flight(in_flight) > 0;
                 connection.retire_if_due(&self.plan.connections, has_open_queries, now);
                 self.close_if_used_up(driver, index, now);
             }

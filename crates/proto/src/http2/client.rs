@@ -133,6 +133,13 @@ impl Http2Client {
         self.streams.len()
     }
 
+    /// The tokens of the exchanges that have not ended, oldest first. Allocates.
+    pub fn open_tokens(&mut self) -> Vec<u32> {
+        let ids = self.streams.ids(|_, _| true);
+        let token = |id| Some(self.streams.get_mut(id)?.token);
+        ids.into_iter().filter_map(token).collect()
+    }
+
     /// True if the connection takes no more requests: the peer said so, we said so, it failed, or
     /// its stream identifiers are used up (section 5.1.1).
     pub fn is_going_away(&self) -> bool {

@@ -170,13 +170,23 @@ impl Connection {
         }
     }
 
-    /// How many more queries it may carry now, beside those in flight.
+    /// How many queries are in flight on it, if its client has `of_client` in flight. They are the
+    /// same but over HTTP/2, where the client may have a retiring connection beside it.
+    #[inline]
+    pub(crate) fn in_flight(&self, of_client: u32) -> u32 {
+        match &self.channel {
+            Channel::Http2(session) => session.open_streams() as u32,
+            _ => of_client,
+        }
+    }
+
+    /// How many more queries it may carry now, if its client has `in_flight` in flight.
     #[inline]
     pub(crate) fn room(&self, in_flight: u32, policy: &ConnectionPolicy) -> u32 {
         let of_life = policy.queries_max.unwrap_or(u32::MAX);
         let of_life = of_life.saturating_sub(self.queries_sent);
         let of_depth = policy.in_flight_max.unwrap_or(u32::MAX);
-        let of_depth = of_depth.saturating_sub(in_flight);
+        let of_depth = of_depth.saturating_sub(self.in_flight(in_flight));
         let of_protocol = match &self.channel {
             Channel::Http2(session) => session.streams_free(),
             Channel::Quic { streams_free, .. } => *streams_free,

@@ -16,7 +16,7 @@ pub(crate) mod set_up;
 pub(crate) mod stub;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
 
 use driver::{Driver, SocketId};
@@ -53,6 +53,11 @@ pub(crate) struct Population {
     pub(crate) leaves_at: Instant,
     /// What clients that ask again have beside; none where they ask one server once.
     pub(crate) stub: Option<Box<Stub>>,
+    /// Connections that take no further query and await responses, by client, at most one each:
+    /// the client's link is its next connection.
+    pub(crate) retiring: BTreeMap<u32, Box<Connection>>,
+    /// The link of the client being served is its retiring connection.
+    pub(crate) serves_retiring: bool,
     /// A client that had an open query when the drain last looked.
     drain_waits_for: usize,
 }
@@ -73,6 +78,8 @@ impl Population {
             events: Events::default(),
             joins_at: Instant::ZERO,
             leaves_at: Instant::FAR_FUTURE,
+            retiring: BTreeMap::new(),
+            serves_retiring: false,
             drain_waits_for: 0,
         }
     }
@@ -119,6 +126,27 @@ impl Population {
             Link::Connected(connection) => connection.socket == socket,
             _ => false,
         }
+    }
+
+    /// True if `socket` is that of the client's retiring connection.
+    #[inline]
+    pub(crate) fn is_retiring(&self, index: u32, socket: SocketId) -> bool {
+        let connection = self.retiring.get(&index);
+        connection.is_some_and(|connection| connection.socket == socket)
+    }
+
+    /// Numbers of the queries in flight on the connection of a client that has two of them, oldest
+    /// first; none if the client has one, which carries all its queries.
+    pub(crate) fn queries_of_link(&mut self, index: u32) -> Option<std::vec::IntoIter<u32>> {
+        if !self.serves_retiring && !self.retiring.contains_key(&index) {
+            return None;
+        }
+        let numbers = match self.connection(index).map(|it| &mut it.channel) {
+            Some(Channel::Http2(session)) => session.open_tokens(),
+            // HTTP/2 has not begun on it.
+            _ => Vec::new(),
+        };
+        Some(numbers.into_iter())
     }
 
     /// What the endpoint knows the connection of a client by, if it is one of QUIC.

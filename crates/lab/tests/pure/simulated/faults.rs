@@ -47,6 +47,7 @@ fn connection_ends() -> impl Strategy<Value = ConnectionEnd> {
         ConnectionEnd::HalfClose,
         ConnectionEnd::StopReading,
         ConnectionEnd::TlsAlert,
+        ConnectionEnd::GoAway,
     ])
 }
 
@@ -208,6 +209,34 @@ fn add_troubles(mut sim: Sim, troubles: [Option<(u64, u64)>; 4]) -> Sim {
     }
 }
 
+/// Connections of HTTP/2 that retire with open streams, in all that trouble.
+fn retiring() -> impl Strategy<Value = Sim> {
+    let slow = prop::collection::vec((0..100u32, 1..1_500u64), 0..10);
+    (scenarios(), 1..12u64, slow).prop_map(|(sim, queries, slow)| {
+        let mut sim = sim.over(Transport::Doh2);
+        sim.plan.tcp_fallback = false;
+        let sim = sim.behaviour(|it| it.end_after = Some((queries, ConnectionEnd::GoAway)));
+        slow.into_iter()
+            .fold(sim, |sim, (name, delay_ms)| sim.slow_name(name, delay_ms))
+    })
+}
+
+fn check_accounts(sim: Sim) -> Result<(), TestCaseError> {
+    let queries = sim.plan.queries_max;
+    let (record, responder) = sim.try_run().map_err(TestCaseError::fail)?;
+    let counts = &record.total.counts;
+    if let Some(queries) = queries {
+        prop_assert!(counts.offered <= queries);
+        if record.ended_by == measure::EndedBy::Queries {
+            prop_assert_eq!(counts.offered, queries);
+        }
+    }
+    // The target cannot have answered more than it was asked.
+    let received = counts.responses + record.warmup.counts.responses;
+    prop_assert!(received <= responder.queries.total());
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 1_000,
@@ -218,17 +247,19 @@ proptest! {
     /// [`Sim::try_run`] checks the record, and an error of it fails the test.
     #[test]
     fn every_query_is_accounted_for_whatever_goes_wrong(sim in scenarios()) {
-        let queries = sim.plan.queries_max;
-        let (record, responder) = sim.try_run().map_err(TestCaseError::fail)?;
-        let counts = &record.total.counts;
-        if let Some(queries) = queries {
-            prop_assert!(counts.offered <= queries);
-            if record.ended_by == measure::EndedBy::Queries {
-                prop_assert_eq!(counts.offered, queries);
-            }
-        }
-        // The target cannot have answered more than it was asked.
-        let received = counts.responses + record.warmup.counts.responses;
-        prop_assert!(received <= responder.queries.total());
+        check_accounts(sim)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn every_query_is_accounted_for_while_connections_retire(sim in retiring()) {
+        check_accounts(sim)?;
     }
 }

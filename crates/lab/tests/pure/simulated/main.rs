@@ -11,6 +11,7 @@ mod determinism;
 mod early_data;
 mod experience;
 mod faults;
+mod going_away;
 mod lifecycle;
 mod load;
 mod long;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::sim::{Link, Outage, Stall};
-use engine::TlsSettings;
+use engine::{Observation, TlsSettings};
 use lab::run::{
     Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate_servers,
+    simulate_until_interrupted,
 };
 use load::arrival::{Arrival, Process};
 use load::{Plan, QuestionSet, names_file};
@@ -142,13 +143,14 @@ impl Sim {
 
     /// Of the names of [`Sim::names`], those with these numbers get no response.
     pub(crate) fn silent_names(self, numbers: impl IntoIterator<Item = u32>) -> Sim {
-        let wire = |number: u32| {
-            let mut wire = Vec::new();
-            proto::name::parse(&format!("record-{number:04}.example."), &mut wire).unwrap();
-            wire
-        };
-        let silent = numbers.into_iter().map(wire).collect();
+        let silent = numbers.into_iter().map(wire_name).collect();
         self.responder(|responder| responder.silent_names = silent)
+    }
+
+    /// Of the names of [`Sim::names`], the response to this one takes longer.
+    pub(crate) fn slow_name(self, number: u32, delay_ms: u64) -> Sim {
+        let slow = (wire_name(number), ms(delay_ms));
+        self.responder(|responder| responder.slow_names.push(slow))
     }
 
     /// Asks for what a names file says.
@@ -372,6 +374,30 @@ impl Sim {
         Ok(self.simulate(&requests)?.0)
     }
 
+    /// Runs it until an observer of its queries and connections has `is_enough`, and is interrupted
+    /// then, at whatever virtual time that is.
+    pub(crate) fn run_until(
+        mut self,
+        mut is_enough: impl FnMut(Observation) -> bool + Send + 'static,
+    ) -> RunRecord {
+        let mut request = self.request().unwrap();
+        let (observer, observations) = engine::observer();
+        request.observer = Some(observer);
+        let groups = [request];
+        let control = lab::run::control(&groups);
+        let interrupting = Arc::clone(&control);
+        let watching = std::thread::spawn(move || {
+            if (&observations).into_iter().any(&mut is_enough) {
+                interrupting.interrupt();
+            }
+        });
+        let record = simulate_until_interrupted(&groups, &self.simulation, &control).unwrap();
+        drop(groups);
+        watching.join().unwrap();
+        check(&record).unwrap();
+        record
+    }
+
     fn simulate(&self, groups: &[RunRequest]) -> Result<(RunRecord, Vec<Counters>), String> {
         let simulated = simulate_servers(groups, &self.simulation);
         let (record, servers) = simulated.map_err(|error| error.to_string())?;
@@ -432,6 +458,13 @@ impl Sim {
             name: "localhost".to_owned(),
         }
     }
+}
+
+/// A name of [`Sim::names`], in wire format.
+fn wire_name(number: u32) -> Vec<u8> {
+    let mut wire = Vec::new();
+    proto::name::parse(&format!("record-{number:04}.example."), &mut wire).unwrap();
+    wire
 }
 
 fn sum(servers: &[Counters]) -> Counters {
@@ -506,10 +539,11 @@ fn check_losses_by_question(record: &RunRecord) -> Result<(), String> {
 }
 
 /// However connections came and went: at no time more were open than there were, or than clients
-/// and their fallbacks have.
+/// and their fallbacks have. A client over HTTP/2 has one that retires beside its own.
 fn check_open_connections(record: &RunRecord) -> Result<(), String> {
     let clients: u64 = record.groups.iter().map(|group| group.clients).sum();
-    let places = clients * (1 + u64::from(record.scenario.tcp_fallback));
+    let retires = record.scenario.http.is_some();
+    let places = clients * (1 + u64::from(record.scenario.tcp_fallback) + u64::from(retires));
     let mut there = 0;
     for interval in std::iter::once(&record.warmup).chain(&record.intervals) {
         let counts = &interval.counts.connections;

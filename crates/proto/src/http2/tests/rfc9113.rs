@@ -432,6 +432,7 @@ fn section_6_8_streams_above_the_last_were_not_processed_and_others_end() {
         [(2, End::NotProcessed), (3, End::NotProcessed)]
     );
     assert!(client.http2.is_going_away());
+    assert_eq!(client.http2.open_tokens(), [0, 1]);
     assert_eq!(client.http2.goaway_code(), Some(ErrorCode::NO_ERROR));
     assert_eq!(client.http2.streams_free(), 0);
     assert_eq!(client.request(&[1; 20], 4), Err(Blocked::Ending));

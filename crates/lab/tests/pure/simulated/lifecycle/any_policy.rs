@@ -67,6 +67,7 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
         Just(ConnectionEnd::HalfClose),
         Just(ConnectionEnd::StopReading),
         Just(ConnectionEnd::TlsAlert),
+        Just(ConnectionEnd::GoAway),
     ];
     let end_after = prop_oneof![Just(None), (1_u64..20, ends).prop_map(Some)];
     let clients_max = prop_oneof![3 => Just(None), 1 => (0_u32..4).prop_map(Some)];
