@@ -1,7 +1,7 @@
 //! What the workers of one run share: the stop flag and the common start.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use proto::Instant;
@@ -21,6 +21,9 @@ pub struct Control {
     workers_ready: AtomicU32,
     /// The common start in nanoseconds; 0 until all workers are ready.
     start_ns: AtomicU64,
+    /// Usable connections of the workers that are not ready, and those of the others when they
+    /// were.
+    usable: AtomicI64,
     /// Of a part of a run: whom it tells what, since others decide.
     part: Option<PartEvents>,
     /// The run ends when nothing but failures has come back to any of its workers.
@@ -48,6 +51,7 @@ impl Control {
             workers,
             workers_ready: AtomicU32::new(0),
             start_ns: AtomicU64::new(0),
+            usable: AtomicI64::new(0),
             part: None,
             gives_up: false,
             has_given_up: AtomicBool::new(false),
@@ -137,6 +141,16 @@ impl Control {
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Called by each worker, until it is ready, when it has so many more usable connections.
+    pub(crate) fn change_usable(&self, more: i64) {
+        self.usable.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Connections that are usable, as long as they are set up before the run.
+    pub fn usable_connections(&self) -> u64 {
+        u64::try_from(self.usable.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     /// Called once by each worker when its clients are set up. The last one fixes the start.

@@ -149,7 +149,7 @@ fn watch_groups(
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(requests, is_quiet, shown_each(first));
+    let mut display = Display::new(requests, Some(&control), (is_quiet, shown_each(first)));
     let outcome = lab::run::run_groups(requests, &control, |progress| {
         display.show(progress);
         watch(progress);

@@ -106,7 +106,7 @@ fn lead(
 ) -> Result<RunRecord, Failure> {
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(requests, quiet, shown_each);
+    let mut display = Display::new(requests, None, (quiet, shown_each));
     let show = |progress: &engine::Progress| {
         display.show(progress);
         watch(progress);

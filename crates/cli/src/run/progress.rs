@@ -1,11 +1,13 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere.
 
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use engine::Progress;
+use engine::{Control, Progress};
 use lab::run::RunRequest;
+use load::Plan;
 use measure::{Interval, notation};
 
 use crate::streams;
@@ -16,13 +18,20 @@ const BAR_CELLS: usize = 30;
 /// A run that has ended and still waits is told of after this: most wait for a moment only.
 const WAIT_UNTOLD: Duration = Duration::from_millis(500);
 
+/// How often the bar shows how many clients are connected before the run.
+const CONNECTING_SHOWN_EACH: Duration = Duration::from_millis(200);
+/// The same for lines: most runs start before the first.
+const CONNECTING_TOLD_EACH: Duration = Duration::from_secs(2);
+
 /// What shows how far the run is.
 pub(crate) struct Display {
     form: Form,
     of: Progressing,
     end: End,
-    /// Says, unless it is dropped before, what the run waits for.
-    waiting: Option<Waiting>,
+    /// Shows how many clients are connected before the run.
+    connecting: Option<Speaker>,
+    /// Says, unless it is ended before, what the run waits for.
+    waiting: Option<Speaker>,
 }
 
 enum Form {
@@ -157,22 +166,21 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Words that are said unless there is no need for them any more.
-struct Waiting {
+/// A thread that shows something while no interval ends.
+struct Speaker {
     needed: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Waiting {
-    /// None where the system allows no further thread.
-    fn say(words: String) -> Option<Waiting> {
+impl Speaker {
+    /// Calls `speak` after each `pause` until it returns false or [`Speaker::end`] is called; none
+    /// where the system allows no further thread.
+    fn start(pause: Duration, mut speak: impl FnMut() -> bool + Send + 'static) -> Option<Speaker> {
         let (needed, over) = channel::<()>();
         let thread = Builder::new().spawn(move || {
-            if over.recv_timeout(WAIT_UNTOLD) == Err(RecvTimeoutError::Timeout) {
-                tell!("{words}");
-            }
+            while over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) && speak() {}
         });
-        thread.ok().map(|thread| Waiting { needed, thread })
+        thread.ok().map(|thread| Speaker { needed, thread })
     }
 
     fn end(self) {
@@ -182,9 +190,56 @@ impl Waiting {
     }
 }
 
+/// Says the words unless there is no need for them any more.
+fn say_later(words: String) -> Option<Speaker> {
+    Speaker::start(WAIT_UNTOLD, move || {
+        tell!("{words}");
+        false
+    })
+}
+
+/// Shows how many clients of these requests are connected, if they have connections before the
+/// run, until that starts.
+fn show_connecting(requests: &[RunRequest], form: &Form, control: Arc<Control>) -> Option<Speaker> {
+    let plans = requests.iter().map(|request| &request.plan);
+    let connects =
+        |plan: &&Plan| plan.transport.has_connections() && !plan.connections.asks_nothing();
+    let clients: u64 = plans
+        .filter(connects)
+        .map(|plan| u64::from(plan.clients))
+        .sum();
+    let (pause, is_bar) = match form {
+        Form::Quiet => return None,
+        Form::Bar(_) => (CONNECTING_SHOWN_EACH, true),
+        Form::Lines { .. } => (CONNECTING_TOLD_EACH, false),
+    };
+    if clients == 0 {
+        return None;
+    }
+    Speaker::start(pause, move || {
+        if control.start().is_some() {
+            return false;
+        }
+        let connected = notation::count(control.usable_connections());
+        let words = format!(
+            "connecting: {connected} of {}",
+            notation::counted(clients, "client")
+        );
+        match is_bar {
+            true => terminal::replace_line(&words),
+            false => tell!("{words}"),
+        }
+        true
+    })
+}
+
 impl Display {
     /// The display that suits standard error.
-    pub(crate) fn new(requests: &[RunRequest], quiet: bool, each: Duration) -> Self {
+    pub(crate) fn new(
+        requests: &[RunRequest],
+        control: Option<&Arc<Control>>,
+        (quiet, each): (bool, Duration),
+    ) -> Self {
         let form = match requests {
             [first, ..] if !quiet && streams::columns_of_error().is_some() => {
                 let plan = &first.plan;
@@ -202,7 +257,9 @@ impl Display {
             },
             _ => Form::Quiet,
         };
+        let control = control.map(Arc::clone);
         Display {
+            connecting: control.and_then(|it| show_connecting(requests, &form, it)),
             form,
             of: (requests.first()).map_or(Progressing::Queries, Progressing::of),
             end: End::of(requests),
@@ -212,6 +269,9 @@ impl Display {
 
     /// Shows one interval.
     pub(crate) fn show(&mut self, progress: &Progress) {
+        if let Some(connecting) = self.connecting.take() {
+            connecting.end();
+        }
         let interval = &progress.interval;
         let waits = self.end.count(interval);
         let of = self.of;
@@ -231,7 +291,7 @@ impl Display {
                     true => tell!("{}", of.line(&line)),
                     false => *gathered = Some(line),
                 }
-                self.waiting = self.waiting.take().or_else(|| Waiting::say(waits?));
+                self.waiting = self.waiting.take().or_else(|| say_later(waits?));
             }
             Form::Bar(bar) => {
                 bar.done = match bar.by_queries {
@@ -245,9 +305,8 @@ impl Display {
 
     /// Clears the line.
     pub(crate) fn finish(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
-            waiting.end();
-        }
+        let speakers = [self.connecting.take(), self.waiting.take()];
+        speakers.into_iter().flatten().for_each(Speaker::end);
         match &mut self.form {
             Form::Bar(_) => terminal::replace_line(""),
             Form::Lines { gathered, .. } => {

@@ -21,39 +21,35 @@ use super::population::connection::{Channel, Connection, Reason, Stage};
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Longest pause between attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Connections that one worker sets up at a time before the run starts: many small servers have a
-/// listen backlog of 10, and an overflowing backlog costs a SYN retransmission of 1 s.
-const CONNECTING_MAX: u32 = 10;
 
 impl Worker {
-    /// Before the run: connects the clients, a few at a time or at the pace asked for, until each
-    /// has had its try.
-    pub(super) fn set_up_connections(&mut self, driver: &mut impl Driver, now: Instant) {
-        let is_set_up_now = self.plan.transport.has_connections()
-            && !self.plan.connections.asks_nothing()
-            && self.plan.presence.joins_after.is_zero();
-        let all = if is_set_up_now {
-            self.population.primaries
-        } else {
-            0
-        };
-        let connecting_max = match self.population.set_up.pace {
-            Some(_) => u32::MAX,
-            None => CONNECTING_MAX,
-        };
-        while self.population.set_up.connecting < connecting_max
-            && self.population.set_up.next_client < all
-        {
-            let client = self.population.set_up.next_client;
-            self.population.set_up.next_client += 1;
-            self.population.set_up.connecting += 1;
-            self.connect(driver, client, now);
+    /// Makes the first attempts of clients, a few at a time or at the pace asked for: before the
+    /// run, and in it where that ended too early.
+    pub(super) fn connect_next_clients(&mut self, driver: &mut impl Driver, now: Instant) {
+        let is_over = self.course.phase > Phase::Offering || now >= self.offer_end();
+        if is_over || self.control.is_stopped() {
+            return;
         }
-        self.connect_queued(driver, now);
-        // Clients that the target keeps waiting must not keep the others waiting too.
-        let stuck = now >= self.population.set_up.last_progress_at + self.plan.timeout
-            && self.population.set_up.queue.is_empty();
-        if self.population.set_up.settled >= all || stuck || self.control.is_stopped() {
+        while let Some(index) = self.population.set_up.take_next_client(now) {
+            let client = &self.population.clients[index as usize];
+            // In the run, a query may have made the attempt already.
+            if !client.settled && !client.has_left && matches!(client.link, Link::Down { .. }) {
+                self.population.set_up.begin(index, now);
+                self.connect(driver, index, now);
+            }
+        }
+    }
+
+    /// Before the run: waits until each client has had its attempt, or no more of them can be
+    /// connected.
+    pub(super) fn end_set_up(&mut self, now: Instant) {
+        let usable = self.ledger.open_connections.usable();
+        let set_up = &mut self.population.set_up;
+        match set_up.change_usable(usable, now) {
+            0 => {}
+            more => self.control.change_usable(more),
+        }
+        if set_up.is_over(self.plan.timeout, now) || self.control.is_stopped() {
             self.control.worker_is_ready(now);
             self.course.phase = Phase::Ready;
         }
@@ -119,7 +115,6 @@ impl Worker {
                 if let Some(pace) = &mut self.population.set_up.pace {
                     pace.advance();
                 }
-                self.population.set_up.last_progress_at = now;
                 self.attempt(driver, index, now);
             }
         }
@@ -190,8 +185,8 @@ impl Worker {
         if let Some(observer) = &self.ledger.observer {
             observer.usable(set_up_ns, now);
         }
-        self.population.set_up.last_progress_at = now;
-        self.population.settle(index);
+        self.population
+            .settle(index, Some(Duration::from_nanos(set_up_ns)));
         if asks_nothing {
             return self.close_with_ticket(driver, index, Reason::WithoutQuery, now);
         }
@@ -212,7 +207,7 @@ impl Worker {
         }
         let went_well = ended.was_usable && went_well;
         self.plan_next_attempt(index, now, (went_well, ended.on_demand));
-        self.population.settle(index);
+        self.population.settle(index, None);
     }
 
     /// Leaves a client without a connection until it may try again: at once, or after the delay

@@ -152,9 +152,12 @@ impl Worker {
         if self.population.stub.is_some() {
             self.ask_again(driver, now);
         }
+        if self.population.set_up.has_next_client() {
+            self.connect_next_clients(driver, now);
+        }
         self.connect_queued(driver, now);
         match self.course.phase {
-            Phase::SettingUp => self.set_up_connections(driver, now),
+            Phase::SettingUp => self.end_set_up(now),
             Phase::Ready => self.start_when_all_are_ready(now),
             Phase::Offering => self.offer_queries(driver, now),
             Phase::Draining => self.finish_when_drained(driver, now),

@@ -24,7 +24,7 @@ const GONE_AFTER_MIN: Duration = Duration::from_secs(10);
 const BATCHES_MAX: u32 = 32;
 
 /// How far a run has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum Phase {
     /// Connections are being set up.
     SettingUp,

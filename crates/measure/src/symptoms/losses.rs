@@ -389,8 +389,8 @@ impl Outages {
 
 /// A limit on the rate, such as RRL, lets nothing pass while it is exceeded: over UDP to the end,
 /// or repeatedly, so that queries are lost before and after too, or there is silence each second,
-/// over connections too, which it may close. In a closed loop it loses all queries in flight, and none is sent until these have timed
-/// out.
+/// over connections too, which it may close. In a closed loop it loses all queries in flight, and
+/// none is sent until these have timed out.
 fn may_be_limit(outage: &Outage, figures: &Figures<'_>) -> bool {
     let is_udp = figures.record.scenario.transport == Transport::Udp;
     let is_fitting = match outage.kind {

@@ -18,6 +18,7 @@ pub(crate) mod stub;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use driver::{Driver, SocketId};
 use load::{ConnectionPolicy, Plan};
@@ -193,13 +194,13 @@ impl Population {
         }
     }
 
-    /// Counts a client's first attempt as done, for the set-up phase.
-    pub(crate) fn settle(&mut self, index: u32) {
+    /// Counts a client's first attempt as over, for the set-up phase; `took` is how long, if its
+    /// connection is usable.
+    pub(crate) fn settle(&mut self, index: u32, took: Option<Duration>) {
         let client = &mut self.clients[index as usize];
         if client.role == Role::Primary && !client.settled {
             client.settled = true;
-            self.set_up.settled += 1;
-            self.set_up.connecting = self.set_up.connecting.saturating_sub(1);
+            self.set_up.settle(index, took);
         }
     }
 

@@ -19,41 +19,12 @@ use load::arrival::{Arrival, Process};
 use measure::client_latency::ClientLatency;
 use proto::pending::{Pending, Question};
 use proto::tls::rustls::pki_types::ServerName;
-use proto::tls::rustls::{ClientConfig, ServerConfig};
-use proto::tls::{
-    ClientTlsOptions, Roots, ServerTlsOptions, Tickets, client_config, server_config_with,
-};
 use proto::{Instant, Transport};
 
-use crate::echo::{Echo, plan};
+use crate::echo::{Echo, plan, tls};
 
 /// Each client has asked once, and nobody asks for a second.
 const COUNTED_AT: Instant = Instant::from_nanos(1_900_000_000);
-
-/// A self-signed certificate at both ends; the client remembers its sessions if it `resumes`.
-fn tls(transport: Transport, resumes: bool) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let pem = made.cert.pem().into_bytes();
-    let key = made.signing_key.serialize_pem().into_bytes();
-    let alpn = load::tls::default_alpn(transport);
-    let server = server_config_with(
-        &pem,
-        &key,
-        &ServerTlsOptions {
-            quic: transport.is_quic(),
-            alpn: alpn.clone(),
-            tickets: Tickets::Stateless { count: 2 },
-            ..ServerTlsOptions::default()
-        },
-    );
-    let client = client_config(&ClientTlsOptions {
-        roots: Roots::Pem(pem),
-        alpn,
-        resumption: resumes,
-        ..ClientTlsOptions::default()
-    });
-    (server.unwrap(), client.unwrap())
-}
 
 /// What is kept of a client beside its connection.
 #[derive(Clone, Copy, Debug)]

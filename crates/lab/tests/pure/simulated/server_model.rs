@@ -194,6 +194,26 @@ fn syns_beyond_the_backlog_are_lost_and_come_again_a_second_later() {
 }
 
 #[test]
+fn clients_of_a_slow_server_are_connected_before_the_run_without_overflowing_its_backlog() {
+    // Ten handshakes take longer than an attempt may that is not known to be slow.
+    let slow = ServiceModel {
+        handshake_full: us(60_000),
+        backlog_max: Some(10),
+        ..model(1, "1us")
+    };
+    let sim = Sim::seed(14).over(Transport::Dot).clients(300).rate(300.0);
+    let run = with(sim, slow).run();
+    let network = &run.record.simulation.as_ref().unwrap().network;
+    assert_eq!(network.syns_dropped, 0);
+    let connections = run.record.connections();
+    assert_eq!(connections.attempted, 300);
+    assert_eq!((connections.failed.total(), run.responses()), (0, 300));
+    // None of them was connected late.
+    let latency = &run.record.total.distributions.latency;
+    assert!(latency.max_ns() < Some(ns(60)), "{:?}", latency.max_ns());
+}
+
+#[test]
 fn connections_beyond_the_limit_on_clients_are_refused() {
     let sim = Sim::seed(10)
         .tcp()

@@ -3,19 +3,22 @@
 mod quic;
 mod stream;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use driver::sim::{Link, SimDriver, World, WorldConfig};
-use driver::{Driver, Event, Outgoing, Received, SocketSpec};
+use driver::{Close, Driver, Event, Outgoing, Received, SocketId, SocketSpec};
 use engine::{Control, RunInputs, ThreadWorkers};
 use load::arrival::Arrival;
 use load::{Plan, names_file};
 use proto::doh::{DohRequest, Method};
 use proto::query::QueryOptions;
-use proto::tls::rustls::ServerConfig;
+use proto::tls::rustls::{ClientConfig, ServerConfig};
+use proto::tls::{
+    ClientTlsOptions, Roots, ServerTlsOptions, Tickets, client_config, server_config_with,
+};
 use proto::{Instant, Transport};
 
 use quic::EchoQuic;
@@ -60,7 +63,13 @@ pub(crate) struct Echo {
     pub(crate) driver: SimDriver,
     transport: Transport,
     tls: Option<Arc<ServerConfig>>,
-    streams: HashMap<u32, EchoStream>,
+    streams: HashMap<SocketId, EchoStream>,
+    /// Streams that are served at a time.
+    pub(crate) slots: usize,
+    /// Streams that wait for a slot, and what has come on them.
+    waiting: VecDeque<(SocketId, Vec<u8>)>,
+    /// Streams that were accepted so far.
+    pub(crate) accepted: u64,
     quic: Option<EchoQuic>,
     /// Queries seen so far.
     pub(crate) queries: u64,
@@ -86,6 +95,9 @@ impl Echo {
             transport: plan.transport,
             tls,
             streams: HashMap::new(),
+            slots: usize::MAX,
+            waiting: VecDeque::new(),
+            accepted: 0,
             queries: 0,
         }
     }
@@ -99,18 +111,17 @@ impl Echo {
                 (Event::Datagrams, Some(quic)) => quic.handle_datagrams(&received),
                 (Event::Datagrams, None) => self.answer_datagrams(&received),
                 (Event::Accepted { .. }, _) => {
-                    let stream = EchoStream::new(self.transport, self.tls.clone());
-                    self.streams.insert(socket.index, stream);
+                    self.accepted += 1;
+                    self.waiting.push_back((socket, Vec::new()));
                 }
-                (Event::Bytes, _) => {
-                    let stream = self.streams.get_mut(&socket.index).unwrap();
-                    let (octets, queries) = stream.answer(received.bytes());
-                    self.queries += queries;
-                    let taken = self.driver.send_bytes(socket, &octets).unwrap();
-                    assert_eq!(taken, octets.len(), "the window is wide enough");
+                (Event::Bytes, _) => self.take_bytes(socket, received.bytes()),
+                (Event::EndOfStream | Event::Failed(_), _) => {
+                    self.waiting.retain(|(waiting, _)| *waiting != socket);
+                    self.end_stream(socket);
                 }
                 _ => {}
             }
+            self.fill_slots();
         }
         let mut until = Instant::FAR_FUTURE;
         if let Some(quic) = &mut self.quic {
@@ -118,6 +129,47 @@ impl Echo {
             self.queries = quic.queries;
         }
         self.driver.wait(until);
+    }
+
+    /// Serves streams that wait, as far as there are slots.
+    pub(crate) fn fill_slots(&mut self) {
+        while self.streams.len() < self.slots
+            && let Some((socket, bytes)) = self.waiting.pop_front()
+        {
+            let stream = EchoStream::new(self.transport, self.tls.clone());
+            self.streams.insert(socket, stream);
+            if !bytes.is_empty() {
+                self.take_bytes(socket, &bytes);
+            }
+        }
+    }
+
+    /// Ends the streams that are served.
+    pub(crate) fn end_streams(&mut self) {
+        let served: Vec<SocketId> = self.streams.keys().copied().collect();
+        served
+            .into_iter()
+            .for_each(|socket| self.end_stream(socket));
+    }
+
+    fn end_stream(&mut self, socket: SocketId) {
+        self.streams.remove(&socket);
+        self.driver.close(socket, Close::Graceful);
+    }
+
+    fn take_bytes(&mut self, socket: SocketId, bytes: &[u8]) {
+        let Some(stream) = self.streams.get_mut(&socket) else {
+            let mut waiting = self.waiting.iter_mut();
+            let (_, kept) = waiting.find(|(it, _)| *it == socket).unwrap();
+            return kept.extend_from_slice(bytes);
+        };
+        let (octets, queries) = stream.answer(bytes);
+        self.queries += queries;
+        match self.driver.send_bytes(socket, &octets) {
+            Ok(taken) => assert_eq!(taken, octets.len(), "the window is wide enough"),
+            // Its client gave it up while it waited for a slot.
+            Err(_) => self.end_stream(socket),
+        }
     }
 
     fn answer_datagrams(&mut self, received: &Received) {
@@ -162,4 +214,29 @@ pub(crate) fn plan(transport: Transport, clients: u32, arrival: Arrival) -> Plan
             Arc::new(questions.unwrap()),
         )
     }
+}
+
+/// A self-signed certificate at both ends; the client remembers its sessions if it `resumes`.
+pub(crate) fn tls(transport: Transport, resumes: bool) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let pem = made.cert.pem().into_bytes();
+    let key = made.signing_key.serialize_pem().into_bytes();
+    let alpn = load::tls::default_alpn(transport);
+    let server = server_config_with(
+        &pem,
+        &key,
+        &ServerTlsOptions {
+            quic: transport.is_quic(),
+            alpn: alpn.clone(),
+            tickets: Tickets::Stateless { count: 2 },
+            ..ServerTlsOptions::default()
+        },
+    );
+    let client = client_config(&ClientTlsOptions {
+        roots: Roots::Pem(pem),
+        alpn,
+        resumption: resumes,
+        ..ClientTlsOptions::default()
+    });
+    (server.unwrap(), client.unwrap())
 }
