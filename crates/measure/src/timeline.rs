@@ -284,15 +284,21 @@ impl Timeline {
         ))
     }
 
-    /// Share of the queries due between two instants that got no response, to the width of a bin;
-    /// in nanoseconds since the start of the measured run.
-    pub fn lost_share(&self, start_ns: u64, end_ns: u64) -> f64 {
+    /// What was counted between two instants, to the width of a bin; in nanoseconds since the start
+    /// of the measured run.
+    pub fn between(&self, start_ns: u64, end_ns: u64) -> Bin {
         let middle_ns = |number: u64| number * self.width_ns + self.width_ns / 2;
         let mut all = Bin::default();
         let within = self.bins.iter().zip(0..);
         within
             .filter(|(_, number)| (start_ns..end_ns).contains(&middle_ns(*number)))
             .for_each(|(bin, _)| all.add(bin));
+        all
+    }
+
+    /// Share of the queries due between two instants that got no response.
+    pub fn lost_share(&self, start_ns: u64, end_ns: u64) -> f64 {
+        let all = self.between(start_ns, end_ns);
         per(all.lost as f64, all.due as f64)
     }
 

@@ -216,8 +216,10 @@ fn expected_by_chance(figures: &Figures<'_>, experience: &ClientExperience, with
     let queries: Vec<u64> = unserved.map(|it| it.queries).collect();
     let least = queries.iter().copied().min().unwrap_or(0);
     let mean = per(queries.iter().sum::<u64>() as f64, queries.len() as f64);
-    let of_others = counts.offered as f64 - mean * without as f64;
-    let lost = (1.0 - per(counts.responses as f64, of_others)).clamp(0.0, 1.0);
+    // The worst of them had more queries than most.
+    let responses = counts.responses as f64;
+    let of_others = (counts.offered as f64 - mean * without as f64).max(responses);
+    let lost = 1.0 - per(responses, of_others);
     let least = i32::try_from(least).unwrap_or(i32::MAX);
     experience.asked() as f64 * lost.powi(least)
 }

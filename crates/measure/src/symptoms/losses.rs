@@ -4,12 +4,14 @@
 //! path that loses takes the same share of any load.
 
 use super::Figures;
+use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::generator;
 use super::host::received_but_dropped;
 use super::significance::{self, EVENTS_MIN};
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
+use crate::timeline::outages::MET_MIN as MET_BY_OUTAGE_MIN;
 use crate::timeline::{Bin, Outage, OutageKind, Timeline};
 
 /// More queries without response than this share matter.
@@ -369,13 +371,14 @@ pub(crate) struct Outages {
 
 impl Outages {
     fn of_kinds(figures: &Figures<'_>, kinds: &[OutageKind]) -> Option<Outages> {
-        let all = &figures.outages.each;
-        let longest = all.iter().max_by_key(|it| it.length_ns())?;
+        let all = figures.outages.each.iter();
+        let all = all.filter(|it| !is_of_unserved_clients(it, figures));
+        let longest = all.clone().max_by_key(|it| it.length_ns())?;
         let is_longest = kinds.contains(&longest.kind);
-        let alike = all.iter().filter(|it| it.kind == longest.kind);
+        let alike = all.clone().filter(|it| it.kind == longest.kind);
         let lengths: Vec<u64> = alike.map(Outage::length_ns).collect();
-        let met = all.iter().map(|it| it.lost + it.late).sum();
-        let length_ns: u64 = all.iter().map(Outage::length_ns).sum();
+        let met = all.clone().map(|it| it.lost + it.late).sum();
+        let length_ns: u64 = all.map(Outage::length_ns).sum();
         let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
         is_longest.then(|| Outages {
             longest: *longest,
@@ -385,6 +388,21 @@ impl Outages {
             is_much: is_long || significance::is_above(met, figures.counts.offered, MET_MAX),
         })
     }
+}
+
+/// True if next to none was sent in it because the clients whose turn it was have no connection:
+/// those that are served were not due.
+fn is_of_unserved_clients(outage: &Outage, figures: &Figures<'_>) -> bool {
+    let is_silence = matches!(outage.kind, OutageKind::Silence | OutageKind::Reset);
+    let (true, Some(timeline)) = (is_silence, &figures.record.timeline) else {
+        return false;
+    };
+    let within = timeline.between(outage.begin_ns, outage.end_ns);
+    let has_connections = figures.record.scenario.transport.has_connections();
+    has_connections
+        && within.due >= MET_BY_OUTAGE_MIN
+        && within.sent < MET_BY_OUTAGE_MIN
+        && unserved_clients(figures).is_some()
 }
 
 /// A limit on the rate, such as RRL, lets nothing pass while it is exceeded: over UDP to the end,

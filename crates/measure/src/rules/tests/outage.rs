@@ -6,7 +6,7 @@ use crate::rules::Judgement;
 use crate::rules::situations::*;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::outages::Outside;
-use crate::timeline::{Outage, OutageKind, Outages};
+use crate::timeline::{Bin, Outage, OutageKind, Outages, Timeline};
 
 const TENTH: u64 = SECOND / 10;
 
@@ -133,6 +133,35 @@ fn clients_without_luck_under_a_limit_on_the_rate_are_no_cap_on_clients() {
     // One outage, and then 50 that still get nothing.
     let once = judged_in(&record, &[reset(20)], Outside::default());
     assert!(is_cap(&once), "{once:#?}");
+}
+
+#[test]
+fn silence_between_the_turns_of_few_served_clients_is_no_outage() {
+    let of = |sent_each: u64| {
+        let mut record = saturated();
+        cap_tcp_clients(&mut record, 150);
+        let mut timeline = Timeline::new();
+        for bin in 200..500 {
+            let what = Bin {
+                due: 10,
+                sent: sent_each,
+                lost: 10,
+                ..Bin::default()
+            };
+            timeline.add(bin * 10 * MS, &what);
+        }
+        record.timeline = Some(timeline);
+        judged_in(
+            &record,
+            &[outage(OutageKind::Silence, 20, 50)],
+            Outside::default(),
+        )
+    };
+    let said = |verdict: &Verdict| verdict.evidence[0].clone();
+    let unsent = said(&of(0));
+    assert!(unsent.contains("150 TCP clients at once"), "{unsent}");
+    let sent = said(&of(1));
+    assert!(sent.starts_with("an outage of 3.00 s"), "{sent}");
 }
 
 #[test]

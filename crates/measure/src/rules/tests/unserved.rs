@@ -60,6 +60,33 @@ fn clients_that_lost_their_few_queries_by_chance_are_no_cap() {
     assert!(!judge(&record).evidence[0].contains("serves no more"));
 }
 
+/// Ten of 1,700 clients are served all the time, which makes few of the queries.
+#[test]
+fn cap_far_below_the_number_of_clients_is_no_chance() {
+    let mut record = in_time(1_000.0);
+    record.scenario.transport = Transport::Tcp.into();
+    let mut experience = ClientExperience::default();
+    for client in 0..1_700 {
+        let mut figures = ClientFigures {
+            queries: if client < 800 { 6 } else { 5 },
+            ..ClientFigures::default()
+        };
+        if client >= 1_690 {
+            (0..5).for_each(|_| figures.respond(MS, 0));
+        }
+        experience.record(&figures, SECOND);
+    }
+    record.groups[0].experience = Some(experience);
+    change_last(&mut record, |it| {
+        it.counts.offered = 9_300;
+        it.counts.sent = 50;
+        it.counts.responses = 50;
+        it.counts.not_sent.timed_out_waiting = 9_250;
+    });
+    let said = judge(&record).evidence.join("\n");
+    assert!(said.contains("serves no more than"), "{said}");
+}
+
 /// So many of 200 TCP clients are served, and the others refused or reset.
 fn capped(served: u64) -> RunRecord {
     let mut record = saturated();
