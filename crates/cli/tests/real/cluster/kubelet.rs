@@ -1,7 +1,7 @@
 //! `--observe kubelet`: what the kubelet tells of a pod under load, and what happens where it may
 //! not be asked.
 
-use measure::RunRecord;
+use measure::{Limit, RunRecord};
 use testing::quiet::{Disturbance, Quiet};
 
 use crate::Case;
@@ -143,7 +143,12 @@ fn pod_at_its_quota(cluster: &Cluster) {
     if throttled > 0.5 {
         let conclusion = serde_json::to_string(&record.verdict).unwrap();
         assert!(conclusion.contains("quota"), "{conclusion}");
-        assert_eq!(record.verdict.limit, measure::Limit::Server, "{conclusion}");
+        // The generator may have had even less of a busy host.
+        let limits = match disturbance {
+            None => &[Limit::Server][..],
+            Some(_) => &[Limit::Server, Limit::Generator],
+        };
+        assert!(limits.contains(&record.verdict.limit), "{conclusion}");
     } else {
         eprintln!("the pod was not throttled: {disturbance:?}");
     }
