@@ -10,6 +10,7 @@ use measure::RunRecord;
 use measure::around::Around;
 use testing::folder::Folder;
 use testing::program::{Running, processes_in, signal};
+use testing::quiet::{Disturbance, Quiet};
 use testing::wait;
 
 use crate::experiments::{TEMPORARY, experiment, left_in};
@@ -77,11 +78,14 @@ fn a_restart_is_an_outage_around_it_and_nowhere_else() {
             "{server}: {event:?}"
         );
         assert!(event.began_ns >= 600_000_000, "{server}: {event:?}");
-        assert_eq!(around.before.lost, 0, "{server}: {around:?}");
+        // A server that waits for its CPU may have queries unread when it is ended.
+        if Disturbance::of(record).beyond(Quiet::VERDICT).is_none() {
+            assert_eq!(around.before.lost, 0, "{server}: {around:?}");
+        }
         assert!(around.after.due > 0 || around.around.due > 0, "{server}");
     }
     let lost: u64 = made.iter().map(|(_, _, around)| around.around.lost).sum();
-    assert!(lost > 0, "nobody lost anything by a restart");
+    assert!(lost > 0, "no query was lost by a restart");
     let results = experiment(&folder, &text, "results OUT --metric event.lost").succeeded();
     for words in [
         "mid-run: operation restart, server bind: took ",
