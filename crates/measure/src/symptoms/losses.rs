@@ -372,16 +372,18 @@ pub(crate) struct Outages {
 impl Outages {
     fn of_kinds(figures: &Figures<'_>, kinds: &[OutageKind]) -> Option<Outages> {
         let all = figures.outages.each.iter();
-        let all = all.filter(|it| !is_of_unserved_clients(it, figures));
-        let longest = all.clone().max_by_key(|it| it.length_ns())?;
+        let all: Vec<&Outage> = all
+            .filter(|it| !is_of_unserved_clients(it, figures))
+            .collect();
+        let longest = all.iter().max_by_key(|it| it.length_ns())?;
         let is_longest = kinds.contains(&longest.kind);
-        let alike = all.clone().filter(|it| it.kind == longest.kind);
-        let lengths: Vec<u64> = alike.map(Outage::length_ns).collect();
-        let met = all.clone().map(|it| it.lost + it.late).sum();
-        let length_ns: u64 = all.map(Outage::length_ns).sum();
+        let alike = all.iter().filter(|it| it.kind == longest.kind);
+        let lengths: Vec<u64> = alike.map(|it| it.length_ns()).collect();
+        let met = all.iter().map(|it| it.lost + it.late).sum();
+        let length_ns: u64 = all.iter().map(|it| it.length_ns()).sum();
         let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
         is_longest.then(|| Outages {
-            longest: *longest,
+            longest: **longest,
             alike: lengths.len() as u64 - 1,
             alike_ns: lengths.iter().sum(),
             may_be_limit: may_be_limit(longest, figures),

@@ -40,22 +40,27 @@ fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu
     judged(&record, Limit::Server, refused, "tcp-clients 1000;");
 }
 
-#[test]
-fn clients_that_lost_their_few_queries_by_chance_are_no_cap() {
-    let mut record = in_time(10_000.0);
+/// A run over TCP at this rate, and the queries and responses of each of its clients.
+fn over_tcp(rate_qps: f64, clients: u64, of: impl Fn(u64) -> (u64, u64)) -> RunRecord {
+    let mut record = in_time(rate_qps);
     record.scenario.transport = Transport::Tcp.into();
     let mut experience = ClientExperience::default();
-    for client in 0..10_000 {
+    for (queries, responses) in (0..clients).map(of) {
         let mut figures = ClientFigures {
-            queries: 1,
+            queries,
             ..ClientFigures::default()
         };
-        if client % 20 != 0 {
-            figures.respond(MS, 0);
-        }
+        (0..responses).for_each(|_| figures.respond(MS, 0));
         experience.record(&figures, SECOND);
     }
     record.groups[0].experience = Some(experience);
+    record
+}
+
+#[test]
+fn clients_that_lost_their_few_queries_by_chance_are_no_cap() {
+    let of = |client| (1, u64::from(client % 20 != 0));
+    let mut record = over_tcp(10_000.0, 10_000, of);
     lose(&mut record, 5_300);
     assert!(!judge(&record).evidence[0].contains("serves no more"));
 }
@@ -63,20 +68,12 @@ fn clients_that_lost_their_few_queries_by_chance_are_no_cap() {
 /// Ten of 1,700 clients are served all the time, which makes few of the queries.
 #[test]
 fn cap_far_below_the_number_of_clients_is_no_chance() {
-    let mut record = in_time(1_000.0);
-    record.scenario.transport = Transport::Tcp.into();
-    let mut experience = ClientExperience::default();
-    for client in 0..1_700 {
-        let mut figures = ClientFigures {
-            queries: if client < 800 { 6 } else { 5 },
-            ..ClientFigures::default()
-        };
-        if client >= 1_690 {
-            (0..5).for_each(|_| figures.respond(MS, 0));
-        }
-        experience.record(&figures, SECOND);
-    }
-    record.groups[0].experience = Some(experience);
+    let of = |client| match client {
+        0..800 => (6, 0),
+        800..1_690 => (5, 0),
+        _ => (5, 5),
+    };
+    let mut record = over_tcp(1_000.0, 1_700, of);
     change_last(&mut record, |it| {
         it.counts.offered = 9_300;
         it.counts.sent = 50;
