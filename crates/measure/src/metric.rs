@@ -31,6 +31,8 @@ pub enum Unit {
     Nanoseconds,
     /// Seconds.
     Seconds,
+    /// How many times as much as something else.
+    Times,
     /// Any other number.
     Number,
 }
@@ -112,6 +114,7 @@ impl Unit {
             Unit::Share => "0 to 1",
             Unit::Nanoseconds => "nanoseconds",
             Unit::Seconds => "seconds",
+            Unit::Times => "times",
             Unit::Number => "number",
         }
     }
@@ -300,6 +303,7 @@ impl Metric {
             Unit::Share => notation::fraction(value),
             Unit::Nanoseconds => notation::latency(value),
             Unit::Seconds => notation::latency(value * 1e9),
+            Unit::Times => format!("{} times", notation::decimal(value, 2)),
             Unit::Number => notation::decimal(value, 1),
         }
     }
@@ -369,6 +373,23 @@ mod tests {
         assert_eq!(named("wire.mean"), Some(7_000.0));
         assert_eq!(named("reader.p99"), None);
         assert_eq!(Metric::Max.of(&example::record(Vec::new())), None);
+    }
+
+    #[test]
+    fn drift_compares_the_last_quarter_with_the_first() {
+        let latencies_ms = [7, 5, 3, 3, 3, 3, 14, 14];
+        let intervals = latencies_ms.iter().enumerate().map(|(each, ms)| {
+            let answered = [(ms * 1_000_000, 500 + 100 * each as u64)];
+            example::interval(each as u64, &answered)
+        });
+        let record = example::record(intervals.collect());
+        let drift = Metric::DriftQps.of(&record).expect("has quarters");
+        assert!((drift - 1_150.0 / 550.0).abs() < 1e-9, "{drift}");
+        let drift = Metric::DriftP99.of(&record).expect("has quarters");
+        assert!((drift - 2.0).abs() < 0.02, "{drift}");
+        assert_eq!(Metric::DriftP99.show(drift), "2.00 times");
+        let record = example::record(vec![example::interval(0, &[(1_000_000, 10)])]);
+        assert_eq!(Metric::DriftP99.of(&record), None);
     }
 
     #[test]

@@ -635,6 +635,13 @@ impl RunRecord {
         self.intervals.iter().filter(within)
     }
 
+    /// Those of them that are no remainder: half as long as the others at least.
+    pub fn whole_intervals(&self) -> impl Iterator<Item = &Interval> {
+        let least = (self.interval_ns() / 2).max(1);
+        let is_whole = move |interval: &&Interval| interval.length_ns() >= least;
+        self.intervals_in_window().filter(is_whole)
+    }
+
     /// Places of the closed loop; none in open loop.
     pub fn outstanding(&self) -> Option<u64> {
         match self.scenario.arrival {

@@ -135,9 +135,7 @@ impl SteadyState {
     }
 
     fn of(record: &RunRecord) -> SteadyState {
-        let least = record.interval_ns() / 2;
-        let within = record.intervals_in_window();
-        let whole: Vec<&Interval> = within.filter(|it| it.length_ns() >= least.max(1)).collect();
+        let whole: Vec<&Interval> = record.whole_intervals().collect();
         let mut course = SteadyState {
             intervals: whole.len() as u64,
             sustained: None,

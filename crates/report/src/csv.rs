@@ -74,7 +74,7 @@ fn push_figures(
 fn cell(metric: Metric, value: Option<f64>) -> String {
     let places = match metric.unit() {
         Unit::Count | Unit::Octets => 0,
-        Unit::PerSecond | Unit::Nanoseconds | Unit::Number => 3,
+        Unit::PerSecond | Unit::Nanoseconds | Unit::Times | Unit::Number => 3,
         Unit::Share => 6,
         Unit::Seconds => 9,
     };
@@ -177,8 +177,10 @@ mod tests {
         // Nor was it observed, and nothing was done to its target.
         let observed = ",".repeat(8);
         let events = ",".repeat(4);
+        // Three intervals have no quarters.
+        let drifts = ",".repeat(4);
         let set_up = format!(
-            ",10.000{path},250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000,7,\
+            ",10.000{path},250.000,2500.000,,,5185.175,5472.256,5472.256,1.000000{drifts},7,\
              {observed}{events}"
         );
         assert!(rows[4].ends_with(&set_up), "{}", rows[4]);

@@ -12,6 +12,7 @@ const TIMES: [(&str, f64); 5] = [
 ];
 const RATES: [(&str, f64); 4] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("qps", 1.0)];
 const COUNTS: [(&str, f64); 3] = [("", 1.0), ("k", 1e3), ("M", 1e6)];
+const RATIOS: [(&str, f64); 1] = [("", 1.0)];
 const SECONDS: [(&str, f64); 3] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
 
 /// Reads a condition from left to right.
@@ -133,6 +134,7 @@ impl<'a> Reader<'a> {
             Unit::PerSecond => &RATES,
             Unit::Nanoseconds => &TIMES,
             Unit::Seconds => &SECONDS,
+            Unit::Times => &RATIOS,
             Unit::Count | Unit::Octets | Unit::Number => &COUNTS,
             Unit::Share => &[],
         };
@@ -147,6 +149,7 @@ impl<'a> Reader<'a> {
                 Unit::PerSecond => "rates are 50000, 50k or 1.5M; changes are +10% or -500",
                 Unit::Nanoseconds => "times are in ns, us, ms, s or m; changes are +10% or +1ms",
                 Unit::Seconds => "times are in ms, s or m; changes are +10% or +1s",
+                Unit::Times => "ratios are 1.1 or 0.5; changes are +10% or -0.2",
                 Unit::Count | Unit::Octets | Unit::Number => {
                     "numbers are 100, 50k or 1.5M; changes are +10% or -500"
                 }
@@ -191,6 +194,7 @@ fn example(metric: Metric) -> String {
         Unit::Share => "> 0.1%",
         Unit::Nanoseconds => "> 5ms",
         Unit::Seconds => "> 5s",
+        Unit::Times => "> 1.1",
         Unit::Count | Unit::Octets | Unit::Number => "> 100",
     };
     format!("{} {bound}", metric.name())

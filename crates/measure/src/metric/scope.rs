@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::Metric;
 use crate::counts::{Connections, Counts};
 use crate::experience::ClientExperience;
 use crate::histogram::Histogram;
@@ -76,6 +77,23 @@ impl<'a> Scope<'a> {
     /// What only a whole run tells.
     pub(super) fn of_run(&self, of: fn(&RunRecord) -> Option<f64>) -> Option<f64> {
         self.run.and_then(of)
+    }
+
+    /// A figure of the last quarter of a run's intervals, of that of the first; none of fewer than
+    /// four intervals.
+    pub(super) fn drift(&self, metric: Metric) -> Option<f64> {
+        let run = self.run?;
+        let whole: Vec<&Interval> = run.whole_intervals().collect();
+        let quarter = whole.len() / 4;
+        if quarter == 0 {
+            return None;
+        }
+        let value = |part: &[&Interval]| {
+            let part = Interval::joined(part.iter().copied());
+            metric.of_part(run, &part).filter(|value| *value > 0.0)
+        };
+        let first = value(&whole[..quarter])?;
+        Some(value(&whole[whole.len() - quarter..])? / first)
     }
 
     /// So many events of a part, or the rate of the run.

@@ -372,6 +372,20 @@ metrics! {
         "Jain's index of the responses to each client":
         |it| it.of_clients(ClientExperience::fairness);
 
+    // Whether a run ended as it began.
+    DriftQps "drift.qps" "qps_drift" Times [Detail Target Neither]
+        "Response rate in the last quarter of the run, of that in the first":
+        |it| it.drift(Metric::Qps);
+    DriftP50 "drift.p50" "p50_drift" Times [Detail Target Lower]
+        "Median of the latency in the last quarter of the run, of that in the first":
+        |it| it.drift(Metric::P50);
+    DriftP95 "drift.p95" "p95_drift" Times [Detail Target Lower]
+        "95th percentile of the latency in the last quarter of the run, of that in the first":
+        |it| it.drift(Metric::P95);
+    DriftP99 "drift.p99" "p99_drift" Times [Detail Target Lower]
+        "99th percentile of the latency in the last quarter of the run, of that in the first":
+        |it| it.drift(Metric::P99);
+
     AcceptsFailed "accepts_failed" "responder_accepts_failed" Count [Detail Generator Lower]
         "Times that the responder of a self-test could not accept a connection":
         |it| it.of_run(|run| count(run.responder?.accepts_failed)), needs "a self-test";
