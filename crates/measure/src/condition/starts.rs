@@ -131,9 +131,14 @@ impl Estimate {
         }
     }
 
-    /// How many starts would tell: intervals get narrower with the root of their number.
+    /// How many starts would tell: intervals get narrower with the root of their number. None of a
+    /// value that is the bound itself, such as no losses where none are allowed: its interval
+    /// reaches beyond it, however narrow.
     fn starts_needed(&self, number: f64) -> Option<u64> {
         let distance = (self.value - number).abs();
+        if distance == 0.0 {
+            return None;
+        }
         let reach = match number > self.value {
             true => self.interval.high - self.value,
             false => self.value - self.interval.low,
@@ -185,6 +190,8 @@ mod tests {
         let one = holding("qps > 1", &cell(&[100.0]), None);
         assert_eq!(one.holds, Holds::CannotTell);
         assert!(one.found.contains("fewer than two starts"), "{one:?}");
+        // However many there are, their interval reaches beyond 100.
+        assert_eq!(holding("qps <= 100", &three, None).starts_needed, None);
         let no_base = holding("qps > +1%", &three, None);
         assert_eq!(no_base.holds, Holds::CannotTell);
     }
