@@ -28,7 +28,8 @@ impl Cell {
 
     /// Refuses a state of the cache that it does not have.
     pub(super) fn check_cache(&self) -> anyhow::Result<()> {
-        let resolves = !self.text("internet").is_empty() || self.product.behind().is_some();
+        let resolves =
+            !self.text("internet").is_empty() || !self.product.servers_behind().is_empty();
         anyhow::ensure!(
             resolves || self.cache() == Cache::AsItIs,
             "{}, cache: it serves the zone itself, and has nothing of it in a cache\nhint: set \

@@ -19,6 +19,8 @@ const SIGNING: &str = "signing";
 const CACHE_STATES: [&str; 2] = ["cold", "warm"];
 /// What factors of the server behind another one begin with.
 const BEHIND: &str = "behind-";
+/// The factor that names the server behind it.
+const BACKEND: &str = "backend";
 
 /// How the cache of a product is changed.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +63,9 @@ pub enum Values {
     Resolver,
     /// What is in its cache before a run, with how that is changed.
     Cache(CacheControl),
-    /// Any factor or resource of the server behind it, which is this one, after a prefix.
-    OfBehind(&'static Product),
+    /// Any factor or resource of the server behind it, after a prefix; that server is one of these,
+    /// the first unless the factor `backend` names another.
+    OfBehind(&'static [&'static Product]),
 }
 
 impl Factor {
@@ -138,15 +141,20 @@ impl Factor {
         )
     }
 
-    /// Those of the server behind it, BIND.
-    pub(super) const fn of_behind(bind: &'static Product) -> Factor {
+    /// Those of the server behind it.
+    pub(super) const fn of_behind(servers: &'static [&'static Product]) -> Factor {
         Factor {
             name: BEHIND,
             default: "",
-            values: Values::OfBehind(bind),
-            meaning: "a factor or resource of the BIND behind it, as in behind-tcp-clients=1000 \
-                      or behind-cpus=1; it is on the same CPUs otherwise",
+            values: Values::OfBehind(servers),
+            meaning: "a factor or resource of the server behind it, as in \
+                      behind-tcp-clients=1000 or behind-cpus=1; it is on the same CPUs otherwise",
         }
+    }
+
+    /// Which server stands behind it, by name.
+    pub(super) const fn backend(names: &'static [&'static str]) -> Factor {
+        Factor::word(BACKEND, names, "the server behind it")
     }
 
     /// Any text.
@@ -256,7 +264,7 @@ impl Cell {
             anyhow::bail!("`{setting}` sets nothing\nhint: write NAME=VALUE");
         };
         let (title, factors) = (self.product.title, self.product.factors);
-        if let (Some(own), Some(_)) = (setting.strip_prefix(BEHIND), self.product.behind()) {
+        if let (Some(own), Some(_)) = (setting.strip_prefix(BEHIND), self.product_behind()) {
             self.of_behind.push(own.to_owned());
             self.behind()?;
             return Ok(self);
@@ -274,12 +282,20 @@ impl Cell {
         Ok(self)
     }
 
+    /// What stands behind it, if anything does.
+    fn product_behind(&self) -> Option<&'static Product> {
+        let servers = self.product.servers_behind();
+        let named = self.values.get(BACKEND);
+        let named = named.and_then(|name| servers.iter().find(|it| it.name == name));
+        named.or(servers.first()).copied()
+    }
+
     /// The server behind it, with what is set of it.
     ///
     /// # Errors
     /// That has no such factor or resource, or it cannot be that; or there is none.
     pub(super) fn behind(&self) -> anyhow::Result<Cell> {
-        let product = self.product.behind();
+        let product = self.product_behind();
         let product = product.context("nothing stands behind it")?;
         let mut behind = Cell::new(product, self.zone.clone());
         behind.resources.cpus.clone_from(&self.resources.cpus);
@@ -349,7 +365,7 @@ impl Cell {
             self.resources.cpus.is_none(),
             "a pod has no list of CPUs\nhint: set its quota, which becomes its request and limit"
         );
-        let is_two = self.product.behind().is_some() && self.text("behind") != "none";
+        let is_two = self.product_behind().is_some() && self.text("behind") != "none";
         let asks = |factor: &str| !self.text(factor).is_empty();
         anyhow::ensure!(
             !is_two && !asks("internet") && !asks(EXTERNAL),
@@ -502,6 +518,13 @@ mod tests {
         let behind = proxy.behind().unwrap();
         assert_eq!(behind.number("tcp-clients"), Some(7));
         assert_eq!(behind.resources.cpus.as_deref(), Some("0"));
+        let proxy = set(cell(&HAPROXY), "backend=unbound");
+        let proxy = set(proxy, "behind-threads=2");
+        let behind = proxy.behind().unwrap();
+        assert_eq!(behind.product.name, "unbound");
+        assert_eq!(behind.number("threads"), Some(2));
+        let error = refused(&HAPROXY, "backend=nsd");
+        assert!(error.contains("bind or unbound"), "{error}");
         let error = refused(&HAPROXY, "behind-speed=1");
         assert!(error.contains("BIND has no factor `speed`"), "{error}");
         let error = refused(&BIND, "behind-threads=1");

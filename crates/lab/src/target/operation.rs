@@ -192,7 +192,7 @@ impl Cell {
         let is_set = |name| !matches!(self.text(name), "" | "none");
         let is_always = |product: &Product| {
             let has_choice = product.factors.iter().any(|it| it.name == "behind");
-            product.behind().is_some() && !has_choice
+            !product.servers_behind().is_empty() && !has_choice
         };
         is_set("internet") || is_set("behind") || is_set(EXTERNAL) || is_always(self.product)
     }

@@ -44,12 +44,13 @@ impl Product {
         self.server.program.name()
     }
 
-    /// The product that it stands in front of, if it does.
-    pub fn behind(&self) -> Option<&'static Product> {
-        self.factors.iter().find_map(|factor| match factor.values {
-            Values::OfBehind(product) => Some(product),
+    /// The products that it can stand in front of, the usual one first; none if it needs none.
+    pub fn servers_behind(&self) -> &'static [&'static Product] {
+        let servers = self.factors.iter().find_map(|factor| match factor.values {
+            Values::OfBehind(servers) => Some(servers),
             _ => None,
-        })
+        });
+        servers.unwrap_or_default()
     }
 
     /// How its cache is changed, if it has one.

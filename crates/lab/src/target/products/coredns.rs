@@ -25,7 +25,7 @@ pub const COREDNS: Product = Product {
             &["none", "udp", "dot"],
             "none answers itself; the others ask a BIND behind it so (plugin forward)",
         ),
-        Factor::of_behind(&BIND),
+        Factor::of_behind(&[&BIND]),
         Factor::external(),
         Factor::lines("more plugins of every server block"),
     ],

@@ -16,7 +16,7 @@ pub const KNOT_RESOLVER: Product = Product {
     name: "knot-resolver",
     title: "Knot Resolver",
     factors: &[
-        Factor::of_behind(&BIND),
+        Factor::of_behind(&[&BIND]),
         Factor::internet(),
         Factor::cache(CacheControl {
             flush,

@@ -1,9 +1,9 @@
-//! dnsdist and HAProxy as the server under test, each in front of a BIND of its own.
+//! dnsdist and HAProxy as the server under test, each in front of a server of its own.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use super::BIND;
+use super::{BIND, UNBOUND};
 use crate::target::cell::{Cell, Factor};
 use crate::target::place::{Place, Server};
 use crate::target::process::Program;
@@ -16,7 +16,7 @@ pub const DNSDIST: Product = Product {
     title: "dnsdist",
     factors: &[
         BEHIND,
-        Factor::of_behind(&BIND),
+        Factor::of_behind(&[&BIND]),
         Factor::lines("more lines of its configuration"),
     ],
     server: &DNSDIST_SERVER,
@@ -27,14 +27,15 @@ pub const DNSDIST: Product = Product {
     start: start_dnsdist,
 };
 
-/// HAProxy of Debian 12 as TLS proxy in front of BIND's TCP; no UDP.
+/// HAProxy of Debian 12 as TLS proxy in front of the TCP of BIND or Unbound; no UDP.
 pub const HAPROXY: Product = Product {
     name: "haproxy",
     title: "HAProxy",
     factors: &[
         Factor::number("threads", "1", 1_024, "threads that pass connections on"),
         Factor::number("connections", "1000", 1_000_000, "connections at once"),
-        Factor::of_behind(&BIND),
+        Factor::backend(&[BIND.name, UNBOUND.name]),
+        Factor::of_behind(&[&BIND, &UNBOUND]),
     ],
     server: &HAPROXY_SERVER,
     version_flag: "-v",
@@ -81,8 +82,8 @@ fn start_dnsdist(cell: &Cell) -> anyhow::Result<RunningServer> {
     })
 }
 
-/// It takes TLS off, and passes on plain TCP as it is. BIND takes as many clients as it has
-/// connections, unless another number is set.
+/// It takes TLS off, and passes on plain TCP as it is. The server behind it takes as many clients
+/// as it has connections, unless another number is set.
 fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
     let mut cell = cell.clone();
     if cell.behind()?.number("tcp-clients").is_none() {
@@ -103,8 +104,8 @@ fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
     })
 }
 
-/// In front of a BIND of its own, at the address that `configure` is given. That is its address for
-/// DNS over TLS where the cell says so; what to trust then is in `behind.pem`.
+/// In front of a server of its own, at the address that `configure` is given. That is its address
+/// for DNS over TLS where the cell says so; what to trust then is in `behind.pem`.
 pub(super) fn start_in_front(
     cell: &Cell,
     start: &Start<'_>,
@@ -115,7 +116,8 @@ pub(super) fn start_in_front(
         "dot" => vec![Service::Dot],
         _ => Vec::new(),
     };
-    let name = cell.lasting.as_ref().map(|name| format!("{name}-bind"));
+    let name = cell.lasting.as_ref();
+    let name = name.map(|name| format!("{name}-{}", behind.product.name));
     (behind.lasting, behind.front) = (name, cell.lasting.clone());
     let behind = behind.start()?;
     let endpoints = behind.endpoints();
@@ -164,7 +166,7 @@ fn haproxy_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> 
          defaults\n  mode tcp\n  timeout connect 10s\n  timeout client 30s\n  \
          timeout server 30s\nfrontend statistics\n  mode http\n  bind 127.0.0.1:{}\n  \
          http-request use-service prometheus-exporter if {{ path /metrics }}\n\
-         frontend lab\n  default_backend bind\n",
+         frontend lab\n  default_backend server\n",
         cell.text("threads"),
         cell.text("connections"),
         place.extra_ports[0]
@@ -176,6 +178,6 @@ fn haproxy_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> 
     for (_, address) in place.endpoints.services_all() {
         let _ = writeln!(text, "  bind {address} ssl crt server.both.pem alpn dot");
     }
-    let _ = writeln!(text, "backend bind\n  server bind {behind}");
+    let _ = writeln!(text, "backend server\n  server behind {behind}");
     text
 }
