@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use lab::experiment;
-use lab::target::{Cache, Cell, Change, Data, Product, RunningServer, Topology, Zone, products};
+use lab::target::{
+    Cache, Cell, Change, Data, Product, RunningServer, Service, Topology, Zone, products,
+};
 use settings::{Arrival, FileName, Names, Run};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -117,6 +119,12 @@ impl ServerCell {
     ) -> Result<RunningServer, Failure> {
         let mut cell = self.cell.clone();
         cell.topology.clone_from(topology);
+        // What is not asked takes part of what a server has, as Unbound's TCP clients of each port.
+        let is_asked = |service: &Service| {
+            let mut transports = groups.iter().map(|group| group.run.transport);
+            transports.any(|transport| Service::of(transport) == Some(*service))
+        };
+        cell.services.retain(is_asked);
         let server = cell.start()?;
         let questions = server.folder().join("names");
         std::fs::write(&questions, &self.questions).map_err(Failure::in_operation)?;
