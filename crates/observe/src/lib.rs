@@ -14,6 +14,7 @@
 //! * `profile`: what such a file is made of, and how rows pick samples.
 //! * `exposition`, `bind`, `control`, `knot`, `query_api`: what sources speak, each with a parser
 //!   from octets to a [`Reading`]; `proc` is this host's /proc and /sys.
+//! * `members`: sums of counters whose members come and go.
 //! * `http`, `stream`, `command`: asking, with a limit of time and of octets; `network`: from which
 //!   network namespace.
 //! * `sampler`: the threads. `auto`: the process behind a port and what can be asked of it.
@@ -36,6 +37,7 @@ mod files;
 mod gap;
 mod http;
 pub mod knot;
+mod members;
 mod network;
 mod open;
 pub mod proc;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use measure::observation::{Observed, SeriesKind, ServerFacts};
 
+use crate::members::MemberSum;
 use crate::reading::{RawSample, Reading};
 
 /// One product, or one kind of source.
@@ -240,6 +241,8 @@ pub(crate) struct Picker {
     others: Vec<&'static str>,
     /// Instants of the source's clock at the reading before, for those series that have one.
     taken_s: BTreeMap<String, f64>,
+    /// The samples of each counter that is a sum.
+    counters: BTreeMap<String, MemberSum<String>>,
 }
 
 impl Picker {
@@ -270,6 +273,7 @@ impl Picker {
             allowed,
             others,
             taken_s: BTreeMap::new(),
+            counters: BTreeMap::new(),
         }
     }
 
@@ -312,7 +316,7 @@ impl Picker {
         reading: &Reading,
         values: &mut Vec<Observed>,
     ) {
-        let mut sums: BTreeMap<String, (f64, Option<f64>)> = BTreeMap::new();
+        let mut series: BTreeMap<String, (BTreeMap<String, f64>, Option<f64>)> = BTreeMap::new();
         let is_meant = |sample: &&RawSample| selectors.iter().any(|it| it.selects(sample));
         for sample in reading.samples.iter().filter(is_meant) {
             let name = match row.each {
@@ -322,8 +326,8 @@ impl Picker {
                     format!("{}{{{label}=\"{value}\"}}", row.name)
                 }
             };
-            let (sum, taken_s) = sums.entry(name).or_default();
-            *sum += sample.value * row.scale;
+            let (members, taken_s) = series.entry(name).or_default();
+            *members.entry(sample.full_name()).or_default() += sample.value * row.scale;
             // The latest of them is when the sum was taken.
             *taken_s = match (*taken_s, sample.taken_s) {
                 (Some(earlier), Some(later)) => Some(earlier.max(later)),
@@ -333,10 +337,12 @@ impl Picker {
         let beside = row.zero_beside;
         let is_beside = |sample: &RawSample| sample.name.starts_with(beside);
         let is_zero = !beside.is_empty() && row.each.is_none();
-        if sums.is_empty() && is_zero && reading.samples.iter().any(is_beside) {
-            sums.insert(row.name.to_owned(), (0.0, None));
+        if series.is_empty() && is_zero && reading.samples.iter().any(is_beside) {
+            let none = BTreeMap::from([(String::new(), 0.0)]);
+            series.insert(row.name.to_owned(), (none, None));
         }
-        for (name, (value, taken_s)) in sums {
+        for (name, (members, taken_s)) in series {
+            let value = self.sum(row, &name, members);
             values.push(Observed {
                 is_stale: self.is_stale(&name, taken_s),
                 unit: row.unit.to_owned(),
@@ -344,6 +350,19 @@ impl Picker {
                 value,
                 name,
             });
+        }
+    }
+
+    /// A series of one or several samples.
+    fn sum(&mut self, row: &Row, name: &str, members: BTreeMap<String, f64>) -> f64 {
+        let is_sum = row.kind == SeriesKind::Counter && members.values().all(|it| it.is_finite());
+        match is_sum {
+            true => self
+                .counters
+                .entry(name.to_owned())
+                .or_default()
+                .add(members),
+            false => members.values().sum(),
         }
     }
 

@@ -307,3 +307,31 @@ fn cpu_time_of_this_process_is_its_own_and_its_socket_is_found() {
     let used = before.until(&host.cpu_reading(elsewhere));
     assert!(!used.is_target_here);
 }
+
+#[test]
+fn threads_of_the_target_that_end_take_no_waits_of_others_with_them() {
+    let udp = "  sl  local_address rem_address st queues tr:tm retrnsmt uid timeout inode\n\
+               1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2 0 12\n";
+    let folder = Folder::with(
+        "host-target",
+        &[
+            ("proc/stat", "cpu  5 1 4 100 9 2 3 6 0 0\n"),
+            ("proc/net/udp", udp),
+            (
+                "proc/77/stat",
+                "77 (named) S 1 77 77 0 -1 0 1 0 0 0 70 30 0 0",
+            ),
+            ("proc/77/task/77/schedstat", "5 1000 7\n"),
+            ("proc/77/task/78/schedstat", "5 9000000 7\n"),
+            ("proc/77/fd/1", ""),
+        ],
+    );
+    std::os::unix::fs::symlink("socket:[99]", folder.path("proc/77/fd/3")).unwrap();
+    let host = Host::at(folder.folder());
+    let target = Some("127.0.0.1:5353".parse().unwrap());
+    let before = host.cpu_reading(target);
+    std::fs::remove_dir_all(folder.path("proc/77/task/78")).unwrap();
+    std::fs::write(folder.path("proc/77/task/77/schedstat"), "5 1500 7\n").unwrap();
+    let used = before.until(&host.cpu_reading(target));
+    assert_eq!(used.target_wait_ns, Some(500));
+}

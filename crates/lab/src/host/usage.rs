@@ -49,8 +49,9 @@ pub(super) struct Process {
 #[derive(Clone, Debug, Default)]
 struct Target {
     pids: Vec<u32>,
-    /// None if this kernel does not tell.
-    waited_ns: Option<u64>,
+    /// For how long each of its threads was ready to run but waited for a CPU; none if this kernel
+    /// does not tell.
+    waited_ns: BTreeMap<u32, u64>,
     /// Datagrams that each of its UDP sockets, by inode, had no room for; none of a target in
     /// another network namespace.
     drops: Option<BTreeMap<u64, u64>>,
@@ -147,9 +148,8 @@ impl Host {
     }
 
     fn target_of(&self, pids: Vec<u32>) -> Target {
-        let waited = pids.iter().filter_map(|pid| self.waited_ns(*pid));
         Target {
-            waited_ns: waited.reduce(|sum, waited| sum + waited),
+            waited_ns: pids.iter().flat_map(|pid| self.waited_ns(*pid)).collect(),
             pids,
             drops: None,
         }
@@ -168,15 +168,16 @@ impl Host {
         })
     }
 
-    /// Time for which the threads of a process were ready to run but waited for a CPU; none if this
-    /// kernel does not tell.
-    fn waited_ns(&self, pid: u32) -> Option<u64> {
-        let threads = self.names(&format!("proc/{pid}/task")).into_iter();
+    /// For how long each thread of a process was ready to run but waited for a CPU.
+    fn waited_ns(&self, pid: u32) -> Vec<(u32, u64)> {
+        let folder = format!("proc/{pid}/task");
+        let threads = self.names(&folder).into_iter();
         let each = threads.filter_map(|thread| {
-            let text = self.text(&format!("proc/{pid}/task/{thread}/schedstat"))?;
-            text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+            let text = self.text(&format!("{folder}/{thread}/schedstat"))?;
+            let waited_ns = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+            Some((thread.parse().ok()?, waited_ns))
         });
-        each.reduce(|sum, waited| sum + waited)
+        each.collect()
     }
 }
 
@@ -218,20 +219,32 @@ impl CpuReading {
         others.truncate(NAMED_MAX);
         let busy = later.busy_ticks.saturating_sub(self.busy_ticks);
         let known = own_ticks + target_ticks + kernel_ticks;
-        let waited = |reading: &CpuReading| reading.target.as_ref().and_then(|it| it.waited_ns);
         CpuUse {
             wall_ns,
             own_ns: own_ticks * TICK_NS,
             is_target_here: later.target.is_some(),
             target_ns: target.map(|_| target_ticks * TICK_NS),
-            target_wait_ns: { waited(later).zip(waited(self)) }
-                .map(|(later, before)| later.saturating_sub(before)),
+            target_wait_ns: later.target_waited_since(self),
             target_udp_drops: later.drops_since(self),
             // Sums of virtual machines lag behind at times; what was found was used.
             others_ns: (busy.saturating_sub(known) * TICK_NS).max(found_ns),
             stolen_ns: later.stolen_ticks.saturating_sub(self.stolen_ticks) * TICK_NS,
             busiest: others,
         }
+    }
+
+    /// For how long the target's threads waited for a CPU since then: those that are there, so that
+    /// one that has ended takes nothing from the others. None if it is not told.
+    fn target_waited_since(&self, before: &CpuReading) -> Option<u64> {
+        let of = |reading: &'_ CpuReading| {
+            let waited = &reading.target.as_ref()?.waited_ns;
+            (!waited.is_empty()).then(|| waited.clone())
+        };
+        let (now, then) = (of(self)?, of(before)?);
+        let new = |(thread, waited_ns): (&u32, &u64)| {
+            waited_ns.saturating_sub(then.get(thread).copied().unwrap_or(0))
+        };
+        Some(now.iter().map(new).sum())
     }
 
     /// Datagrams that the target's UDP sockets had no room for since then; none without such

@@ -15,6 +15,7 @@ use super::sockets::{from_files, inodes_of, unix_paths};
 use super::{Group, Listening, Root, Stat, row};
 use crate::files::sha256;
 use crate::gap::Gap;
+use crate::members::MemberSum;
 use crate::reading::{RawSample, Reading};
 use crate::source::{Answer, Source};
 use crate::stream::Allowance;
@@ -45,9 +46,31 @@ pub(crate) struct Program {
     threads: BTreeMap<u32, f64>,
     read_at: Option<std::time::Instant>,
     counted: ProcessSums,
+    /// What the threads of each process have counted, those that have ended included.
+    of_threads: BTreeMap<ProcessKey, ThreadSums>,
+    /// Datagrams that had no room, of each socket, by its inode.
+    udp_drops: MemberSum<u64>,
+    /// Octets of each file that is written to, by its device and inode.
+    octets_written: MemberSum<(u64, u64)>,
 }
 
-/// What its threads did, added up.
+/// What the threads of a process have counted, by their numbers.
+#[derive(Default)]
+struct ThreadSums {
+    run_queue_s: MemberSum<u32>,
+    voluntary: MemberSum<u32>,
+    involuntary: MemberSum<u32>,
+}
+
+/// What each thread of a process has counted since it started.
+#[derive(Default)]
+struct EachThread {
+    run_queue_s: BTreeMap<u32, f64>,
+    voluntary: BTreeMap<u32, f64>,
+    involuntary: BTreeMap<u32, f64>,
+}
+
+/// All threads.
 #[derive(Default)]
 struct Threads {
     number: usize,
@@ -67,6 +90,9 @@ impl Program {
             threads: BTreeMap::new(),
             read_at: None,
             counted: ProcessSums::default(),
+            of_threads: BTreeMap::new(),
+            udp_drops: MemberSum::default(),
+            octets_written: MemberSum::default(),
         }
     }
 
@@ -158,23 +184,34 @@ impl Program {
             .collect()
     }
 
-    /// Counts what each process and its threads did; adds the counters of threads to `counters`.
-    fn threads(&self, counters: &mut BTreeMap<ProcessKey, Counters>) -> Threads {
-        let mut sum = Threads::default();
+    /// Counts what the threads of each process did; adds it to the counters of the processes.
+    fn threads(&mut self, counters: &mut BTreeMap<ProcessKey, Counters>) -> Threads {
+        let mut all = Threads::default();
+        let mut of_threads = std::mem::take(&mut self.of_threads);
+        of_threads.retain(|key, _| counters.contains_key(key));
         for (pid, known) in &self.processes {
-            let of_process = counters.entry((*pid, known.started)).or_default();
+            let key = (*pid, known.started);
+            let mut each = EachThread::default();
             for thread in self.root.numbers(&format!("proc/{pid}/task")) {
-                sum.number += 1;
-                if sum.number <= THREADS_MAX {
+                all.number += 1;
+                if all.number <= THREADS_MAX {
                     let folder = format!("proc/{pid}/task/{thread}");
-                    self.add_thread(&folder, thread, &mut sum, of_process);
+                    self.add_thread(&folder, thread, &mut all, &mut each);
                 }
             }
+            let Some(of_process) = counters.get_mut(&key) else {
+                continue;
+            };
+            let sums = of_threads.entry(key).or_default();
+            of_process.run_queue_s = sums.run_queue_s.add(each.run_queue_s);
+            of_process.voluntary = sums.voluntary.add(each.voluntary);
+            of_process.involuntary = sums.involuntary.add(each.involuntary);
         }
-        sum
+        self.of_threads = of_threads;
+        all
     }
 
-    fn add_thread(&self, folder: &str, thread: u32, sum: &mut Threads, counters: &mut Counters) {
+    fn add_thread(&self, folder: &str, thread: u32, all: &mut Threads, each: &mut EachThread) {
         let scheduled = self
             .root
             .text(&format!("{folder}/schedstat"))
@@ -183,16 +220,20 @@ impl Program {
             .split_ascii_whitespace()
             .map_while(|it| it.parse::<f64>().ok());
         if let (Some(cpu_ns), Some(waited_ns)) = (cells.next(), cells.next()) {
-            sum.has_run_queue = true;
-            counters.run_queue_s += waited_ns * 1e-9;
-            sum.cpu_ns.insert(thread, cpu_ns);
+            all.has_run_queue = true;
+            each.run_queue_s.insert(thread, waited_ns * 1e-9);
+            all.cpu_ns.insert(thread, cpu_ns);
         }
         let status = self
             .root
             .text(&format!("{folder}/status"))
             .unwrap_or_default();
-        counters.voluntary += row(&status, "voluntary_ctxt_switches").unwrap_or(0.0);
-        counters.involuntary += row(&status, "nonvoluntary_ctxt_switches").unwrap_or(0.0);
+        let voluntary = row(&status, "voluntary_ctxt_switches");
+        let involuntary = row(&status, "nonvoluntary_ctxt_switches");
+        each.voluntary
+            .extend(voluntary.map(|number| (thread, number)));
+        each.involuntary
+            .extend(involuntary.map(|number| (thread, number)));
     }
 
     /// How much of a CPU the busiest thread had since the scrape before.
@@ -205,6 +246,15 @@ impl Program {
         let used = used.filter_map(|(thread, now_ns)| Some(now_ns - known.get(thread)?));
         let most = used.reduce(f64::max)?;
         (wall_ns > 0.0).then(|| (most / wall_ns).max(0.0))
+    }
+
+    fn number_of_threads(&self) -> usize {
+        let of_process = |(pid, _): &(u32, Stat)| self.root.numbers(&format!("proc/{pid}/task"));
+        self.processes
+            .iter()
+            .map(of_process)
+            .map(|it| it.len())
+            .sum()
     }
 
     fn sum_of(&self, value: impl Fn(u32) -> Option<f64>) -> Option<f64> {
@@ -229,8 +279,11 @@ impl Program {
             .collect()
     }
 
-    fn add_sockets(&self, reading: &mut Reading) {
+    fn add_sockets(&mut self, reading: &mut Reading) {
         let sockets = self.sockets();
+        let udp = sockets.iter().filter(|it| !it.is_tcp);
+        let drops: BTreeMap<u64, f64> = udp.map(|it| (it.inode, it.drops as f64)).collect();
+        let drops = (!drops.is_empty()).then(|| self.udp_drops.add(drops));
         let sum = |is_tcp: bool, value: fn(&Listening) -> u64| {
             let of_kind = sockets.iter().filter(|it| it.is_tcp == is_tcp);
             let values: Vec<u64> = of_kind.map(value).collect();
@@ -244,7 +297,7 @@ impl Program {
         for (name, value) in [
             ("udp.waiting", sum(false, |it| it.waiting)),
             ("udp.waiting_most", most.map(|octets| octets as f64)),
-            ("udp.drops", sum(false, |it| it.drops)),
+            ("udp.drops", drops),
             ("tcp.waiting", sum(true, |it| it.waiting)),
         ] {
             reading
@@ -283,6 +336,10 @@ impl Source for Program {
         let mut counters: BTreeMap<ProcessKey, Counters> = each
             .map(|(pid, it)| ((*pid, it.started), it.into()))
             .collect();
+        let threads = self.threads(&mut counters);
+        let scheduled = threads.has_run_queue;
+        let uptime_ticks = uptime_ticks(&self.root);
+        let sums = self.counted.add(counters, uptime_ticks);
         let status =
             |pid: u32, wanted: &str| row(&self.root.text(&format!("proc/{pid}/status"))?, wanted);
         // The kernel has so many places for its files.
@@ -290,10 +347,6 @@ impl Source for Program {
             let places = status(pid, "FDSize").unwrap_or(f64::MAX);
             self.root.count(&format!("proc/{pid}/fd"), places)
         };
-        let threads = self.threads(&mut counters);
-        let scheduled = threads.has_run_queue;
-        let uptime_ticks = uptime_ticks(&self.root);
-        let sums = self.counted.add(counters, uptime_ticks);
         for (name, value) in [
             ("cpu.user", Some(sums.user_s)),
             ("cpu.system", Some(sums.system_s)),
@@ -359,7 +412,7 @@ impl Source for Program {
             configuration_sha256: (configuration.as_ref())
                 .and_then(|it| sha256(&self.seen_by(pid, it), CONFIGURATION_OCTETS_MAX)),
             configuration: configuration.map(|it| it.display().to_string()),
-            threads: Some(self.threads(&mut BTreeMap::new()).number as u64),
+            threads: Some(self.number_of_threads() as u64),
             cpus: self.cpus(),
             quota_cpus: Group::of(&self.root, pid).and_then(|it| it.quota_cpus(&self.root)),
             ..ServerFacts::default()
@@ -383,16 +436,16 @@ impl Program {
 
     /// How long the files are, together, that it had open for writing when it was found: a log
     /// grows. None if there are none, or if this user may not see them.
-    fn written(&self) -> Option<f64> {
+    fn written(&mut self) -> Option<f64> {
         let found = self
             .written
             .iter()
             .filter_map(|path| fs::metadata(path).ok());
         // Standard output and standard error are often one.
-        let each: BTreeMap<(u64, u64), u64> = found
-            .map(|file| ((file.dev(), file.ino()), file.len()))
+        let each: BTreeMap<(u64, u64), f64> = found
+            .map(|file| ((file.dev(), file.ino()), file.len() as f64))
             .collect();
-        (!each.is_empty()).then(|| each.values().sum::<u64>() as f64)
+        (!each.is_empty()).then(|| self.octets_written.add(each))
     }
 
     /// The file that its command line names as its configuration; PowerDNS names a folder.

@@ -297,3 +297,40 @@ fn program_of_several_processes_is_named_by_its_executable_and_adds_up() {
     process(13, "nsd: server 1", 50, 150);
     assert_eq!(cpu(&mut program), 6.5);
 }
+
+/// A thread that ends takes neither its waits nor its switches with it.
+#[test]
+fn threads_that_end_leave_what_they_counted() {
+    let folder = Folder::new("observe-threads");
+    let write = |path: &str, text: &str| {
+        let path = folder.path(path);
+        fs::create_dir_all(std::path::Path::new(&path).parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("proc/uptime", "1.00 1.00\n");
+    write("proc/9/comm", "named\n");
+    write("proc/9/cmdline", "/usr/sbin/named\0");
+    let stat = "9 (named) S 1 7 7 0 -1 0 1 2 0 4 100 0 0 0 20 0 1 0 50 1 2";
+    write("proc/9/stat", stat);
+    let thread = |number: u32, waited_ns: u64, switches: u32| {
+        let at = format!("proc/9/task/{number}");
+        write(&format!("{at}/schedstat"), &format!("5 {waited_ns} 7\n"));
+        let status = format!("voluntary_ctxt_switches:\t{switches}\n");
+        write(&format!("{at}/status"), &status);
+    };
+    let target = Target::parse("named").unwrap();
+    let mut program = Program::new(Root::at(folder.folder()), target);
+    let counted = |program: &mut Program| {
+        let reading = program.read(&allowance()).unwrap().reading;
+        let value = |name: &str| reading.value(name).unwrap();
+        (value("run_queue"), value("switches.voluntary"))
+    };
+    thread(9, 1_000_000_000, 10);
+    thread(10, 2_000_000_000, 500);
+    assert_eq!(counted(&mut program), (3.0, 510.0));
+    fs::remove_dir_all(folder.path("proc/9/task/10")).unwrap();
+    thread(9, 1_500_000_000, 11);
+    assert_eq!(counted(&mut program), (3.5, 511.0));
+    thread(11, 500_000_000, 3);
+    assert_eq!(counted(&mut program), (4.0, 514.0));
+}

@@ -57,6 +57,20 @@ fn rows_add_up_what_they_name_and_leave_out_what_is_absent() {
 }
 
 #[test]
+fn counter_of_several_samples_does_not_fall_when_one_of_them_ends() {
+    let mut picker = Picker::new(&PROFILE, &[], Vec::new());
+    let queries = |picker: &mut Picker, text: &str| values(picker, text)[0].1;
+    let both = "q{proto=\"udp\"} 500\nq{proto=\"tcp\"} 20\n";
+    assert_eq!(queries(&mut picker, both), 520.0);
+    assert_eq!(queries(&mut picker, "q{proto=\"tcp\"} 23\n"), 523.0);
+    let again = "q{proto=\"udp\"} 4\nq{proto=\"tcp\"} 25\n";
+    assert_eq!(queries(&mut picker, again), 529.0);
+    // The server was started again.
+    let anew = "q{proto=\"udp\"} 1\nq{proto=\"tcp\"} 2\n";
+    assert_eq!(queries(&mut picker, anew), 3.0);
+}
+
+#[test]
 fn a_value_that_is_not_newer_than_the_one_before_is_stale() {
     let mut picker = Picker::new(&PROFILE, &[], Vec::new());
     let stale = |picker: &mut Picker, at: u64| values(picker, &format!("cpu_msec 5 {at}\n"))[0].2;
