@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::gap::Gap;
 use crate::network::Network;
@@ -82,20 +84,34 @@ impl Allowance {
     }
 }
 
-/// Connects to a socket in the file system, however long its path is.
+/// Connects to a socket in the file system, however long its path is. A server that takes no
+/// connection off its queue lets nobody connect once that is full: so there is a time for it.
 ///
 /// # Errors
-/// Those of opening its folder and of connecting.
-pub fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+/// Those of opening its folder and of connecting; `WouldBlock` when the time is over.
+pub fn connect_unix(path: &Path, within: Duration) -> io::Result<UnixStream> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return UnixStream::connect(path);
+        return connect_near(path, within);
     };
     if path.as_os_str().len() <= SOCKET_PATH_OCTETS_MAX {
-        return UnixStream::connect(path);
+        return connect_near(path, within);
     }
     let folder = File::open(folder)?;
     let near = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    UnixStream::connect(Path::new(&near).join(name))
+    connect_near(&Path::new(&near).join(name), within)
+}
+
+fn connect_near(path: &Path, within: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    // It is that of connecting, too (unix(7)).
+    set_socket_timeout(&socket, Timeout::Send, Some(within))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// A connected socket with a deadline.
@@ -135,7 +151,7 @@ impl Timed {
 
     /// Connects to a socket in the file system.
     pub(crate) fn unix(path: &Path, allowance: &Allowance) -> Result<Timed, Gap> {
-        let socket = connect_unix(path)
+        let socket = connect_unix(path, allowance.left()?)
             .map_err(|error| unreachable(&path.display().to_string(), &error, allowance))?;
         Ok(Timed {
             socket: Socket::Unix(socket),
@@ -210,5 +226,34 @@ impl Write for Timed {
             Socket::Tcp(socket) => socket.flush(),
             Socket::Unix(socket) => socket.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{bind, listen};
+    use testing::folder::Folder;
+
+    use super::*;
+
+    #[test]
+    fn unix_socket_whose_queue_is_full_does_not_hold_who_connects() {
+        let folder = Folder::new("observe-unix");
+        let path = folder.path("control");
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        let server = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&server, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&server, 0).unwrap();
+        let connect = || connect_unix(Path::new(&path), Duration::from_millis(50));
+        let mut connected = Vec::new();
+        let refused = (0..10).find_map(|_| match connect() {
+            Ok(socket) => {
+                connected.push(socket);
+                None
+            }
+            Err(error) => Some(error),
+        });
+        assert!(!connected.is_empty());
+        assert_eq!(refused.unwrap().kind(), io::ErrorKind::WouldBlock);
     }
 }

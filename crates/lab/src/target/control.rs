@@ -85,7 +85,7 @@ pub(super) fn answer_on_socket(
 ) -> anyhow::Result<String> {
     const PROMPT: &str = "> ";
     let path = server.folder().join(socket);
-    let mut stream = observe::connect_unix(&path)
+    let mut stream = observe::connect_unix(&path, ANSWER_MAX)
         .with_context(|| format!("cannot connect to `{}`", path.display()))?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     stream.write_all(format!("{line}\n").as_bytes())?;
