@@ -93,6 +93,11 @@ impl Checkpoints {
             impl FnOnce() -> BTreeMap<String, u64>,
         ),
     ) {
+        if self.has_losses() {
+            // There will be no further one of all.
+            self.told.clear();
+            return;
+        }
         let (number, parts) = (self.each[part].intervals_told, self.each.len());
         let told = self.told.entry(number);
         told.or_insert_with(|| vec![None; parts])[part] = Some(record.to_owned());
@@ -217,5 +222,34 @@ impl Checkpoints {
             total: Interval::total(&intervals),
             intervals,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_after_a_loss_are_not_kept() {
+        let mut checkpoints = Checkpoints::new(2);
+        let tell = |checkpoints: &mut Checkpoints, part| {
+            checkpoints.add(part, &Interval::default());
+            checkpoints.note(part, "{}", (Intervals::default, BTreeMap::new));
+        };
+        for part in [0, 1, 0] {
+            tell(&mut checkpoints, part);
+        }
+        assert!(checkpoints.is_there());
+        assert_eq!(checkpoints.told.len(), 1);
+        let loss = Loss {
+            how: "signal 9".to_owned(),
+            noticed_ns: 0,
+            sent_unknown_max: 0,
+        };
+        checkpoints.lose(1, loss);
+        for _ in 0..100 {
+            tell(&mut checkpoints, 0);
+        }
+        assert!(checkpoints.told.is_empty());
     }
 }
