@@ -13,6 +13,7 @@ use crate::args::flags::{self, Asker};
 use crate::args::replay::ReplayArguments;
 use crate::failure::Failure;
 use crate::fit::Contents;
+use crate::inputs;
 use crate::run::captured;
 use crate::run::group::Group;
 use crate::run_command;
@@ -22,6 +23,10 @@ pub(crate) fn execute(arguments: &ReplayArguments) -> Result<ExitCode, Failure> 
     reject(&arguments.run)?;
     let mut run = arguments.run.settings()?;
     let source = source(arguments, &run);
+    if run.generator.hosts.is_some() {
+        // Agents have the capture from here: a file of that name there may be another one.
+        inputs::keep_all();
+    }
     let captured = captured::read(&run, &source, Contents::report)?;
     (run.limits.queries, run.limits.loops) = (None, None);
     run.arrival = Arrival::Replay(source);

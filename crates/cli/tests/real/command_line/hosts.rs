@@ -14,6 +14,7 @@ use testing::wait;
 use crate::fleet::{Fleet, record};
 use crate::parts::{Running, parts_of, signal_and_wait};
 use crate::process::{THRONG, throng};
+use crate::query_logs::log;
 
 #[test]
 fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
@@ -41,6 +42,21 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     }
     let received = divided.total.counts.sent + together.total.counts.sent;
     assert_eq!(fleet.received(), received);
+}
+
+#[test]
+fn agents_replay_the_capture_that_was_read_here() {
+    // On `day` there is no such file.
+    let fleet = Fleet::new("hosts-replay", &["here", "day"]);
+    let capture = fleet.folder.write("query.log", log());
+    let names = format!(" --names {}", fleet.folder.path("names"));
+    let flags = fleet.flags.replace(&names, "");
+    let replay = format!("replay {capture} --quiet --format json {flags} --speed 20");
+    let record = record(throng(&replay));
+    let counts = &record.total.counts;
+    assert_eq!((counts.offered, counts.responses), (600, 600));
+    assert_eq!(record.generators, 2);
+    assert_eq!(fleet.received(), 600);
 }
 
 /// An OpenSSH server of its own on loopback, for whoever has the key.
