@@ -11,6 +11,7 @@
 //! | part | `ready` | its clients are set up |
 //! | parent | `clock N` | what its clock shows |
 //! | part | `clock N M` | the same, and what its own clock shows |
+//! | parent | `beat` | it is there: to parts that are not asked for their clocks |
 //! | parent | `start N` | start at that instant of the part's clock |
 //! | part | `interval {...}` | an interval is over on all its threads |
 //! | part | `checkpoint {...}` | its record until the end of that interval |
@@ -25,7 +26,8 @@
 //!
 //! Nothing is left behind: a part whose standard input ends exits at once, whatever ended its
 //! parent, and parts end with the value that owns them ([`Parts`]). A part that says nothing for
-//! long, such as one that was stopped (SIGSTOP), is ended.
+//! long, such as one that was stopped (SIGSTOP), is ended. A part that sends load and hears nothing
+//! for ten seconds, since its parent was stopped or the way to it was cut, stops and ends.
 //!
 //! A part of a run that ends before its time does not take the result with it: that is the last
 //! checkpoint of all parts (`checkpoints`).

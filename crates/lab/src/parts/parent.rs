@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -10,10 +10,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use driver::clock::Clock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
+use super::child;
 use super::clocks::Exchange;
 use crate::run::RunError;
+
+/// Octets of what a part says at a time: a record of 10,000 clients has some megabytes.
+const LINE_OCTETS_MAX: u64 = 256 << 20;
+/// How long a part may take to end that has closed its output.
+const END_MAX: Duration = Duration::from_secs(2);
 
 /// How a part of a command is started. Everybody on the host may see it: what a part is told
 /// beyond this goes through its pipe.
@@ -215,10 +223,20 @@ impl Parts {
         let _ = self.members[index].child.kill();
     }
 
-    /// How a part has ended that is about to.
+    /// How a part has ended that says nothing more. One that goes on without saying anything, such
+    /// as `ssh` to a host that is gone, is ended.
     pub fn end_of(&mut self, index: usize) -> String {
-        let ended = self.members[index].child.wait();
-        ended.map_or_else(|error| error.to_string(), describe)
+        let child = &mut self.members[index].child;
+        let has_ended = ends_within(child, END_MAX);
+        if !has_ended {
+            // One that has ended in between cannot be killed, and needs it not.
+            let _ = child.kill();
+        }
+        match child.wait() {
+            Ok(status) if has_ended => describe(status),
+            Ok(_) => "it closed its output and did not end".to_owned(),
+            Err(error) => error.to_string(),
+        }
     }
 
     /// The error of a part that has ended before its time.
@@ -314,9 +332,17 @@ fn tell(mut stdin: ChildStdin, lines: &Receiver<Arc<str>>) {
 
 /// Hands on what a part says, until it says nothing more.
 fn listen((index, clock): (usize, Clock), stdout: ChildStdout, sender: &Sender<(usize, Event)>) {
-    for line in BufReader::new(stdout).lines() {
+    let mut stdout = BufReader::new(stdout);
+    let mut octets = Vec::new();
+    let mut read = |octets: &mut Vec<u8>| {
+        let mut line = stdout.by_ref().take(LINE_OCTETS_MAX);
+        line.read_until(b'\n', octets)
+    };
+    // What is not UTF-8 is said too: a shell may print anything before the part speaks.
+    while read(&mut octets).is_ok_and(|read| read > 0) && octets.ends_with(b"\n") {
         let now_ns = clock.now().as_nanos();
-        let Ok(line) = line else { break };
+        let line = String::from_utf8_lossy(&octets).trim_end().to_owned();
+        octets.clear();
         let (word, text) = line.split_once(' ').unwrap_or((&line, ""));
         let clock = (word == "clock").then(|| exchange(text, now_ns)).flatten();
         let event = match clock {
@@ -331,9 +357,26 @@ fn listen((index, clock): (usize, Clock), stdout: ChildStdout, sender: &Sender<(
     let _ = sender.send((index, Event::Ended));
 }
 
+/// Waits for the end of a process, at most for that long; false if it goes on.
+fn ends_within(child: &mut Child, time: Duration) -> bool {
+    // Some kernels open no descriptor of a process that has ended.
+    if child.try_wait().is_ok_and(|status| status.is_some()) {
+        return true;
+    }
+    let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        return child.try_wait().is_ok_and(|status| status.is_some());
+    };
+    let mut ends = [PollFd::new(&process, PollFlags::IN)];
+    let time = Timespec::try_from(time).ok();
+    poll(&mut ends, time.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
 fn describe(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(child::MISSED_PARENT)) => {
+            format!("it had heard nothing for {} s", child::DEAD_MAN.as_secs())
+        }
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => status.to_string(),
     }

@@ -24,6 +24,8 @@ use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
 /// How often the parent looks whether the run shall stop.
 const STOP_POLL: Duration = Duration::from_millis(20);
+/// How often the parent says that it is there.
+const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// How long a part has to be silent, at least, before it is ended.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
 
@@ -45,14 +47,16 @@ pub fn run_part(
     };
     let control = Arc::new(Control::of_part(workers, tells));
     let heard = Arc::clone(&control);
-    child::watch_parent(move |word, text| match (word, text.parse()) {
+    let stopped = Arc::clone(&control);
+    let on_line = move |word: &str, text: &str| match (word, text.parse()) {
         ("clock", _) => child::say("clock", &format!("{text} {}", clock.now().as_nanos())),
         ("start", Ok(ns)) => heard.start_at(proto::Instant::from_nanos(ns)),
         ("stop", _) => heard.stop(),
         ("interrupt", _) => heard.interrupt(),
         ("give-up", _) => heard.give_up(),
         _ => {}
-    });
+    };
+    child::watch_beats(on_line, move || stopped.interrupt());
     // Raises the soft limit.
     driver::cpu::open_files_max();
     let options = RunOptions {
@@ -141,6 +145,7 @@ pub fn run_parts(
         interrupt_said: false,
         silent: vec![Duration::ZERO; count],
         silent_max: silence_max(groups),
+        beaten_at: std::time::Instant::now(),
         records: vec![None; count],
         gathering: Gathering::at((0..count).map(place), 1),
         checkpoints: Checkpoints::new(count),
@@ -193,6 +198,8 @@ struct Leading<'a, F> {
     /// For how long each part has said nothing, as far as the parent itself was at work.
     silent: Vec<Duration>,
     silent_max: Duration,
+    /// When it said last that it is there.
+    beaten_at: std::time::Instant,
     records: Vec<Option<RunRecord>>,
     /// The intervals that the parts have told.
     gathering: Gathering,
@@ -223,6 +230,7 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
             let next = self.parts.next(STOP_POLL);
             self.note_silence(asked.elapsed())?;
             self.ask_clocks();
+            self.beat();
             let Some((index, event)) = next else {
                 continue;
             };
@@ -262,6 +270,19 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
         }
     }
 
+    /// Says that it is there to those whose clocks it does not ask.
+    fn beat(&mut self) {
+        if self.beaten_at.elapsed() < BEAT_EVERY {
+            return;
+        }
+        self.beaten_at = std::time::Instant::now();
+        for part in 0..self.records.len() {
+            if self.parts.host(part).is_none() && self.is_at_work(part) {
+                self.parts.say(part, "beat");
+            }
+        }
+    }
+
     /// All begin at once: at the same instant of the parent's clock, which each is told by its own.
     fn start_when_ready(&mut self) {
         let is_ready = self.ready == self.records.len() && self.clocks.are_known();
@@ -289,8 +310,13 @@ impl<F: FnMut(&Progress)> Leading<'_, F> {
             return Err(error);
         };
         let noticed_ns = self.clock.now().nanos_since(run_start);
-        let known = Duration::from_nanos(noticed_ns);
-        let known = self.checkpoints.known(part, known)?;
+        // One of another host goes on until it misses its lead.
+        let goes_on = match self.parts.host(part) {
+            Some(_) => child::DEAD_MAN + child::STOP_MAX,
+            None => Duration::ZERO,
+        };
+        let until = Duration::from_nanos(noticed_ns) + goes_on;
+        let known = self.checkpoints.known(part, until)?;
         let how = match self.parts.host(part) {
             Some(host) => format!("{how} on {host}"),
             None => how,

@@ -241,6 +241,39 @@ fn hosts_that_cannot_be_reached_are_told() {
         .refused_with("divided among 2 agents, not 3", "--clients");
 }
 
+/// A lead that stands still can stop nobody: its agents stop by themselves, and end.
+#[test]
+fn agents_that_hear_nothing_stop_sending() {
+    let fleet = Fleet::new("hosts-dead-man", &["here", "there"]);
+    let path = fleet.folder.path("record.json");
+    let mut running = Running::begin(&format!(
+        "{} --clients 8 --rate 400 --arrival constant --duration 1m --interval 100ms \
+         --record {path}",
+        fleet.flags
+    ));
+    // With a checkpoint of both.
+    running.wait_for_intervals(51);
+    let parts = parts_of(running.child.id());
+    assert_eq!(parts.len(), 2);
+    running.signal("STOP");
+    wait_until_ended(&parts);
+    running.signal("CONT");
+    let (code, _, stderr) = running.ended();
+    assert_eq!(code, Some(1), "{stderr}");
+    let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(record.ended_by, EndedBy::AgentLost);
+    let degraded = record.degraded.as_ref().unwrap();
+    let lost = &degraded.lost;
+    let how = "it had heard nothing for 10 s on ";
+    assert!(lost.iter().all(|it| it.how.starts_with(how)), "{lost:?}");
+    let known = record.total.counts.sent + degraded.total.counts.sent;
+    let told: u64 = lost.iter().map(|it| it.sent).sum();
+    let most: u64 = lost.iter().map(|it| it.fate_unknown_max).sum();
+    let received = fleet.received();
+    let range = known + told..=known + most;
+    assert!(range.contains(&received), "{received} of {range:?}");
+}
+
 /// Returns when there are some connections to that port of loopback.
 fn wait_until_connected(port: u16) {
     // Remote address, and the state ESTABLISHED (proc(5)).
