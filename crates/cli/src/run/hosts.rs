@@ -21,6 +21,11 @@ const SSH: &str = "ssh -T";
 const PROGRAM: &str = "throng";
 /// As many as a run may have processes.
 const HOSTS_MAX: usize = 1_024;
+/// Agents on one host that may be starting at a time: sshd drops further connections that are not
+/// authenticated yet from 10 on (MaxStartups).
+const GREETING_MAX: usize = 8;
+/// Characters that are shown of what is no agent's.
+const OUTPUT_SHOWN: usize = 80;
 /// How long all may take until they have said who they are.
 const HELLO_MAX: Duration = Duration::from_secs(60);
 /// How long one look at them takes.
@@ -81,12 +86,14 @@ impl Hosts {
     ) -> Result<(Parts, Vec<Hello>), Failure> {
         let own = Hello::of_this(binary()?);
         let mut parts = Parts::new(self.each.len() as u32, clock);
-        for host in &self.each {
-            parts.spawn(&host.command(&self.ssh))?;
-        }
         let mut hellos: Vec<Option<Hello>> = vec![None; self.each.len()];
         let until = Instant::now() + HELLO_MAX;
+        let mut started = 0;
         while let Some(missing) = hellos.iter().position(Option::is_none) {
+            while started < self.each.len() && self.greeting_at(started, &hellos) < GREETING_MAX {
+                parts.spawn(&self.each[started].command(&self.ssh))?;
+                started += 1;
+            }
             if interrupt.has_come() {
                 return Err(Failure::interrupted("interrupted before the run began"));
             }
@@ -100,7 +107,12 @@ impl Hosts {
                     hellos[index] = Some(hello);
                 }
                 Some((index, Event::Ended)) => return Err(self.unreachable(index, &mut parts)),
-                Some((index, _)) => return Err(other(&parts, index, "it is no throng")),
+                Some((index, Event::Said(word, text))) => {
+                    return Err(other_output(&parts, index, &format!("{word} {text}")));
+                }
+                Some((index, Event::Clock(_))) => {
+                    return Err(other(&parts, index, "it is no throng"));
+                }
                 None if Instant::now() > until => {
                     let seconds = HELLO_MAX.as_secs();
                     return Err(Failure::usage(
@@ -112,6 +124,16 @@ impl Hosts {
             }
         }
         Ok((parts, hellos.into_iter().flatten().collect()))
+    }
+
+    /// Agents on the host of the one at `next` that were started before it and have not said yet
+    /// who they are.
+    fn greeting_at(&self, next: usize, hellos: &[Option<Hello>]) -> usize {
+        let name = &self.each[next].name;
+        let before = self.each[..next].iter().zip(hellos);
+        before
+            .filter(|(host, hello)| host.name == *name && hello.is_none())
+            .count()
     }
 
     fn unreachable(&self, index: usize, parts: &mut Parts) -> Failure {
@@ -131,6 +153,20 @@ impl Hosts {
             ),
         )
     }
+}
+
+/// Something else than an agent's first words.
+fn other_output(parts: &Parts, index: usize, line: &str) -> Failure {
+    let shown: String = line.chars().filter(|it| !it.is_control()).collect();
+    let shown: String = shown.trim().chars().take(OUTPUT_SHOWN).collect();
+    Failure::usage(
+        format!(
+            "{}: it said `{shown}`, which is no agent's",
+            parts.name(index)
+        ),
+        "`ssh HOST true` must print nothing: .bashrc and the like may print in interactive \
+         shells only",
+    )
 }
 
 /// Another program.

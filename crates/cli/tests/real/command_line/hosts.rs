@@ -232,9 +232,25 @@ fn hosts_that_cannot_be_reached_are_told() {
     );
     assert!(told.contains("--version` has to work"), "{told}");
     let fleet = Fleet::with("hosts-echo", &["here"], "/bin/echo");
-    fleet
+    fleet.run(load).refused_with(
+        "it said `part 0/1 hello`, which is no agent's",
+        "print nothing",
+    );
+    // What a shell there prints first may be in any encoding, and it may go on for ever.
+    let scripts = Folder::new("hosts-scripts");
+    let script = |name: &str, text: &str| {
+        let path = scripts.write(name, format!("#!/bin/sh\n{text}\nexec cat >/dev/null\n"));
+        execute(&format!("chmod +x {path}")).succeeded();
+        path
+    };
+    let noisy = script("noisy", r"printf '\377 welcome\n'");
+    Fleet::with("hosts-noisy", &["here"], &noisy)
         .run(load)
-        .refused_with("it is no throng", "copy this program");
+        .refused_with("welcome`, which is no agent's", "print nothing");
+    let silent = script("silent", "exec >&-");
+    Fleet::with("hosts-silent", &["here"], &silent)
+        .run(load)
+        .refused_with("it closed its output and did not end", "has to work");
     let fleet = Fleet::new("hosts-few", &["a", "b", "c"]);
     fleet
         .run("--clients 2 --rate 10 --duration 1s")
