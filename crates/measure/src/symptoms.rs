@@ -18,6 +18,7 @@ pub(crate) mod losses;
 pub(crate) mod losses_by_name;
 pub(crate) mod path;
 pub(crate) mod server;
+pub(crate) mod service;
 pub(crate) mod set_up;
 pub(crate) mod significance;
 pub(crate) mod tail;
@@ -34,6 +35,7 @@ use losses::*;
 use losses_by_name::*;
 use path::*;
 use server::*;
+use service::*;
 use set_up::*;
 use tail::*;
 use worth::*;
@@ -175,6 +177,8 @@ symptoms! {
 
     /// An observed target used 98 % of its CPUs (95 % where a quota stopped it nearly always).
     server_cpu_used_up: ServerCpuUsedUp = server::cpu_used_up;
+    /// The target and observed servers behind it used 95 % of the CPUs that they have in common.
+    service_cpu_used_up: ServiceCpuUsedUp = service::cpu_used_up;
     /// Connection attempts that failed for lack of files, memory or ports on this host.
     no_resources: NoResources = generator::no_resources;
     /// A worker used its CPU (97 % in the closed loop, 90 % when late in the open loop), or

@@ -17,6 +17,7 @@ use crate::record::RunRecord;
 use crate::symptoms::Symptoms;
 use crate::symptoms::host::{target_starved_from, target_waited_ns};
 use crate::symptoms::losses::BURST_QUERIES;
+use crate::symptoms::service::others_on_host;
 use crate::timeline::outages::OutageKind;
 
 /// Why a trial that missed the objective decides nothing.
@@ -65,7 +66,7 @@ pub(super) fn excuse(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<E
     }
     let by_generator = of_saturated_generator(symptoms)
         .or_else(|| of_delayed_generator(objective, symptoms))
-        .map(|excuse| with_others(excuse, record));
+        .map(|excuse| with_others(excuse, symptoms));
     by_generator.or_else(|| of_starved_target(symptoms))
 }
 
@@ -106,8 +107,8 @@ fn of_outage(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
 }
 
 /// What else ran, where the generator had to wait for its CPU.
-fn with_others(excuse: Excuse, record: &RunRecord) -> Excuse {
-    let others = record.host_use.as_ref();
+fn with_others(excuse: Excuse, symptoms: &Symptoms<'_>) -> Excuse {
+    let others = others_on_host(&symptoms.figures);
     let others = others.filter(|cpu| cpu.others_cpus() >= OTHERS);
     match (excuse, others) {
         (Excuse::Host(why), Some(cpu)) => Excuse::Host(format!("{why}; {}", cpu.others_text())),
@@ -232,7 +233,7 @@ fn of_starved_target(symptoms: &Symptoms<'_>) -> Option<Excuse> {
             starved.others
         )));
     }
-    let host = figures.record.host_use.as_ref()?;
+    let host = others_on_host(figures)?;
     let is_here = host.is_target_here || figures.record.self_test;
     let is_unknown = target_waited_ns(figures).is_none();
     (is_here && is_unknown && host.others_cpus() >= OTHERS).then(|| {

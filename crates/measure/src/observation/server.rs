@@ -142,6 +142,26 @@ impl<'a> ProgramUse<'a> {
         self.observation.name()
     }
 
+    /// Its number as a process of this host; none where it was not found as one.
+    pub fn process_id(&self) -> Option<u32> {
+        self.observation.facts.process_id
+    }
+
+    /// The CPUs that it may use, as a list: `0-3,8`.
+    pub fn cpus(&self) -> Option<&'a str> {
+        self.observation.facts.cpus.as_deref()
+    }
+
+    /// True if it was found by the port that it serves (`process=192.0.2.1:53`), as
+    /// `--observe auto` finds servers, and not by its number or name.
+    pub fn is_server(&self) -> bool {
+        let place = self.observation.source.split_once('=');
+        place.is_some_and(|(_, place)| match place.strip_prefix(':') {
+            Some(port) => port.parse::<u16>().is_ok(),
+            None => place.parse::<SocketAddr>().is_ok(),
+        })
+    }
+
     /// How much of what it may use it used, 0 to 1.
     pub fn cpu_share(&self) -> Option<f64> {
         self.cpus_allowed.map(|all| per(self.cpus_used, all))

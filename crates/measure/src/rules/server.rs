@@ -46,6 +46,29 @@ pub(super) fn cpu_left(symptoms: &Symptoms<'_>) -> Vec<Finding> {
     each(symptoms, symptoms.server_cpu_left.as_ref(), cpu)
 }
 
+/// The CPUs that the target and servers behind it have in common.
+pub(super) fn service_cpu(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.service_cpu_used_up.as_ref()?;
+    let programs = &symptoms.figures.programs;
+    let used = |position: &usize| decimal(programs[*position].cpus_used, 2);
+    let behind = it.programs[1..].iter();
+    let behind = behind.map(|it| format!("{}, behind it, {}", programs[*it].name(), used(it)));
+    let seen = format!(
+        "{} used {} and {} of the {} CPUs that they share ({}): their CPU is the limit",
+        programs[0].name(),
+        used(&0),
+        behind.collect::<Vec<_>>().join(", "),
+        decimal(it.allowed, 2),
+        percent(it.used / it.allowed)
+    );
+    let matters = "the rate is what these servers can do together with these CPUs, and not what \
+                   one of them can do";
+    let diagnosis = Diagnosis::new("CPU of the servers", State::Ok, seen, matters);
+    let cure = "give the servers behind the target CPUs of their own (taskset, cpuset), or all of \
+                them more";
+    Some(diagnosis.cure(Cure::words(cure)).into())
+}
+
 fn cpu(program: &ProgramUse<'_>, behind: &str) -> Diagnosis {
     let how = CpuUse::of(program);
     let seen = format!("{}{behind}", cpu_seen(program, how));

@@ -155,6 +155,9 @@ static OUTAGES: &[Rule] = rules! {
     "server's CPU used up" says_each(server::cpu_used_up) if [ServerCpuUsedUp] => Server,
         unless(&[RateHeld]), in_every_verdict(), with_load(),
         does_not_know("whether it could do the same work with less");
+    "servers' shared CPU used up" says(server::service_cpu) if [ServiceCpuUsedUp] => Server,
+        unless(&[RateHeld]), silent_if(&[ServerCpuUsedUp]), in_every_verdict(), with_load(),
+        does_not_know("which of them needs more of it");
 };
 
 static GENERATOR: &[Rule] = rules! {

@@ -40,6 +40,7 @@ mod server_processor;
 mod server_sockets;
 mod server_stopped;
 mod server_upstream;
+mod service;
 mod set_up;
 mod significance;
 mod simulated;

@@ -2,7 +2,7 @@
 
 use super::Figures;
 use super::losses::LOSS_MAX;
-use super::significance;
+use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
 use crate::facts::XdpFacts;
 use crate::interval::per;
@@ -68,7 +68,7 @@ pub(super) fn target_starved(figures: &Figures<'_>) -> Option<TargetStarved> {
 
 /// The same of a target that waited for at least that many seconds in each second.
 pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<TargetStarved> {
-    let host = figures.record.host_use.as_ref()?;
+    let host = service::others_on_host(figures)?;
     let waited = per(target_waited_ns(figures)? as f64, host.wall_ns as f64);
     let others = host.others_cpus();
     // Threads of a busy target also wait for each other, and for the generator.

@@ -3,6 +3,7 @@
 use super::Figures;
 use super::connections;
 use super::losses;
+use super::service;
 use crate::interval::per;
 use crate::observation::{Observation, ProgramUse, QueryUse};
 use crate::timeline::{Bin, Outage, OutageKind, Timeline};
@@ -94,7 +95,9 @@ of_programs! {
     cpu_limits: ServerCpuLimits =
         |_, position, it| CpuUse::of(it).limits() && !(position == 0 && is_used_up(it));
     /// Servers that waited for CPUs which others used.
-    cpu_taken: ServerCpuTaken = |_, _, it| CpuUse::of(it) == CpuUse::TakenByOthers;
+    cpu_taken: ServerCpuTaken = |figures, position, it| {
+        CpuUse::of(it) == CpuUse::TakenByOthers && !is_taken_by_service(figures, position)
+    };
     /// Servers whose CPU did not keep them from answering more.
     cpu_left: ServerCpuLeft = |_, _, it| matches!(CpuUse::of(it), CpuUse::Free | CpuUse::Some);
     /// Servers that were short of memory.
@@ -110,6 +113,13 @@ of_programs! {
     /// Servers whose listen queue overflowed, in a run that connects over TCP.
     listen_overflow: ServerListenOverflow =
         |figures, _, it| it.listen_overflows > 0 && figures.connects_over_tcp();
+}
+
+/// True if hardly anything but the servers with which it has its CPUs in common used them.
+fn is_taken_by_service(figures: &Figures<'_>, position: usize) -> bool {
+    let others = service::others_on_host(figures).map(|it| it.others_cpus());
+    let is_shared = service::sharing_cpus(figures).contains(&position);
+    is_shared && others.is_none_or(|others| others < WAITED_CPUS_MIN)
 }
 
 fn is_used_up(program: &ProgramUse<'_>) -> bool {
