@@ -11,7 +11,9 @@
 //!
 //! Nothing is ever skipped: the first fault makes the file unusable.
 
-use proto::query::{Edns, OPTION_KEEPALIVE, OPTION_PADDING, QueryOptions, write_query};
+use proto::query::{
+    Edns, OPTION_KEEPALIVE, OPTION_NSID, OPTION_PADDING, QueryOptions, write_query,
+};
 use proto::response::Header;
 use proto::{name, rr};
 
@@ -119,6 +121,7 @@ pub fn edns_uses(edns: &Edns) -> EdnsUses {
     EdnsUses {
         padding: edns.padding_block_octets.is_some() || has(OPTION_PADDING),
         keepalive: has(OPTION_KEEPALIVE),
+        nsid: has(OPTION_NSID),
     }
 }
 

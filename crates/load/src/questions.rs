@@ -27,6 +27,8 @@ pub struct EdnsUses {
     pub padding: bool,
     /// edns-tcp-keepalive (RFC 7828), which is TCP's.
     pub keepalive: bool,
+    /// NSID (RFC 5001): responses are counted by server instance.
+    pub nsid: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +109,7 @@ impl QuestionSet {
     pub fn note_edns_uses(&mut self, uses: EdnsUses) {
         self.edns_uses.padding |= uses.padding;
         self.edns_uses.keepalive |= uses.keepalive;
+        self.edns_uses.nsid |= uses.nsid;
     }
 
     /// The EDNS options noted for any of the queries.

@@ -145,6 +145,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
         intervals_merged: 1,
         outages: None,
         losses_by_question: None,
+        instances: None,
         degraded: None,
         timeline: None,
         network: NetworkFacts::default(),

@@ -16,6 +16,7 @@
 //!   `timeline::outages` finds outages in it.
 //! * `record`, `scenario`, `facts`: the run record, which is also the file format; its JSON
 //!   Schema is derived from these types.
+//! * `instances`: responses by the server instance that sent them (NSID).
 //! * `losses_by_question`: queries without a response by the question that they asked.
 //! * `experience`: distributions over clients, each client one value, and groups of clients;
 //!   `client_latency`: the latencies of one client in 100 bytes.
@@ -73,6 +74,7 @@ pub mod event;
 pub mod experience;
 pub mod facts;
 pub mod histogram;
+pub mod instances;
 pub mod internet;
 pub mod interval;
 pub mod intervals;

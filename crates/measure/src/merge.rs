@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 use crate::degraded::Degraded;
 use crate::experience::{GroupRecord, merge_groups};
 use crate::facts::NetworkFacts;
+use crate::instances::Instances;
 use crate::interval::Interval;
+use crate::losses_by_question::LossesByQuestion;
 use crate::record::RunRecord;
 use crate::scenario::{ConnectionPolicy, ScenarioRecord, TlsFacts};
 use crate::target::{self, TargetRecord};
@@ -266,19 +268,22 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
         merged.responder.get_or_insert_default().add(responder);
     }
     add_intervals(&mut merged.intervals, record.intervals);
-    merged.losses_by_question = merged
-        .losses_by_question
-        .take()
-        .zip(record.losses_by_question)
-        .map(|(mut own, other)| {
-            own.merge(&other);
-            own
-        });
+    let losses = merged.losses_by_question.take();
+    merged.losses_by_question = both(losses, record.losses_by_question, LossesByQuestion::merge);
+    merged.instances = both(merged.instances.take(), record.instances, Instances::merge);
     merged.degraded = joined(merged.degraded.take(), record.degraded);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());
     merged.observations.append(&mut record.observations);
     merged.events.append(&mut record.events);
     add_new(&mut merged.warnings, record.warnings);
+}
+
+/// What both counted together; none where one of them did not count it.
+fn both<T>(own: Option<T>, other: Option<T>, merge: fn(&mut T, &T)) -> Option<T> {
+    own.zip(other).map(|(mut own, other)| {
+        merge(&mut own, &other);
+        own
+    })
 }
 
 /// What is known of the time after both results.

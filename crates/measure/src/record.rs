@@ -14,6 +14,7 @@ use crate::event::Event;
 use crate::experience::{ClientExperience, GroupRecord};
 use crate::facts::{CpuUse, HostFacts, NetworkFacts, ResponderFacts, WorkerFacts};
 use crate::histogram::Histogram;
+use crate::instances::Instances;
 use crate::interval::{ConnectionTimes, Interval, per};
 use crate::intervals;
 use crate::limit::Verdict;
@@ -126,6 +127,10 @@ pub struct RunRecord {
     /// that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses_by_question: Option<LossesByQuestion>,
+    /// Responses by the server instance that sent them; none unless queries asked for its
+    /// identifier (`--nsid`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<Instances>,
     /// The workers of all generators.
     pub workers: Vec<WorkerFacts>,
     /// What driver and kernel counted.
@@ -360,6 +365,9 @@ impl RunRecord {
         counts.check_identity()?;
         if let Some(losses) = &self.losses_by_question {
             losses.check(counts)?;
+        }
+        if let Some(instances) = &self.instances {
+            instances.check(counts)?;
         }
         if let Some(timeline) = &self.timeline {
             timeline.check(&self.total)?;

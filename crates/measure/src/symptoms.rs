@@ -13,6 +13,7 @@ pub(crate) mod connections;
 mod figures;
 pub(crate) mod generator;
 pub(crate) mod host;
+pub(crate) mod instances;
 pub(crate) mod load;
 pub(crate) mod losses;
 pub(crate) mod losses_by_name;
@@ -185,7 +186,8 @@ symptoms! {
     /// waited for it 10 % of the time (5 % when late).
     out_of_cpu: OutOfCpu = generator::out_of_cpu;
     /// The target is on this host and waited for a CPU 5 % of the time, while other processes than
-    /// the generator used CPUs: 0.1 or more, and a quarter of what the target waited.
+    /// the generator and servers behind the target used CPUs: 0.1 or more, and a quarter of what
+    /// the target waited.
     target_starved: TargetStarved = host::target_starved;
     /// A worker used 90 % of its CPU, without harm that shows.
     busy_worker: BusyWorker = generator::busy_worker;

@@ -5,14 +5,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use measure::observation::ServerFacts;
-use proto::query::{Edns, QueryOptions, write_query};
+use proto::query::{Edns, OPTION_NSID, QueryOptions, write_query};
 use proto::response::{Header, question_matches, split_record};
 use proto::rr::TYPE_OPT;
 
 /// How long a server may take to answer a question; most that do not answer refuse.
 const TIME_MAX: Duration = Duration::from_millis(500);
-/// The option code of NSID.
-const OPTION_NSID: u16 = 3;
 const TYPE_TXT: u16 = 16;
 const CLASS_CHAOS: u16 = 3;
 /// Octets of the header, and of QTYPE and QCLASS.

@@ -73,6 +73,9 @@ const OPTION_OCTETS: usize = 4;
 /// Longest message (RFC 1035, section 4.2.2).
 const MESSAGE_OCTETS_MAX: usize = u16::MAX as usize;
 
+/// The option code of NSID, which is empty in queries (RFC 5001, section 2.1).
+pub const OPTION_NSID: u16 = 3;
+
 /// The option code of EDNS Client Subnet (RFC 7871, section 6).
 pub const OPTION_CLIENT_SUBNET: u16 = 8;
 

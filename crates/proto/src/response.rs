@@ -6,6 +6,7 @@ mod kind;
 pub use facts::ResponseFacts;
 pub use kind::ResponseKind;
 
+use crate::query::OPTION_NSID;
 use crate::rr::{OPCODE_UPDATE, TYPE_OPT};
 
 /// The fixed header of a DNS message, as far as load generation looks at it.
@@ -137,6 +138,12 @@ pub fn extended_rcode(message: &[u8]) -> u16 {
         }) => u16::from(high_bits) << 4 | low_bits,
         None => low_bits,
     }
+}
+
+/// The identifier of the server instance that responds (RFC 5001, section 2.3), if it is there.
+#[inline]
+pub fn nsid(message: &[u8]) -> Option<&[u8]> {
+    edns_option(message, OPTION_NSID)
 }
 
 /// The data of the first EDNS option with this code (RFC 6891, section 6.1.2); `None` if there is

@@ -42,6 +42,7 @@ mod document;
 pub mod evaluation;
 mod events;
 pub mod html;
+mod instances;
 pub mod internet;
 pub mod json;
 pub mod junit;

@@ -10,7 +10,7 @@ use measure::{Histogram, HostFacts, RunRecord};
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
 use crate::over_time::Timeline;
 use crate::text::figures;
-use crate::{distributions, remarks, servers, targets, text};
+use crate::{distributions, instances, remarks, servers, targets, text};
 
 /// The report on one run, which `file` keeps.
 pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
@@ -21,6 +21,7 @@ pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
         path(record, ""),
         rcodes(record, ""),
         targets::sheet(record, ""),
+        instances::sheet(record, ""),
     ];
     sections.push(Section::new("Result", tables.map(Block::Sheet).into()));
     sections.extend(clients(record, ""));

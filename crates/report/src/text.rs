@@ -14,7 +14,7 @@ use measure::scenario::DriverKind;
 use measure::{Arrival, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
 use crate::table::{Align, Table};
-use crate::{plain, servers, targets};
+use crate::{instances, plain, servers, targets};
 
 mod capture;
 mod clients;
@@ -44,6 +44,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Course", sections::course(record)),
         ("Operations", sections::operations(record)),
         ("Targets", targets(record)),
+        ("Server instances", instances(record)),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Attempts", stub::section(record)),
@@ -319,6 +320,15 @@ fn targets(record: &RunRecord) -> String {
     let mut text = String::new();
     if !record.targets.is_empty() {
         plain::columns(&mut text, &targets::sheet(record, ""));
+    }
+    text
+}
+
+/// The server instances, if queries asked for their identifiers.
+fn instances(record: &RunRecord) -> String {
+    let mut text = String::new();
+    if record.instances.is_some() {
+        plain::columns(&mut text, &instances::sheet(record, ""));
     }
     text
 }

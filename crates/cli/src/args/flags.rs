@@ -94,7 +94,7 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 144] = [
+pub(crate) const FLAGS: [Flag; 145] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -145,6 +145,7 @@ pub(crate) const FLAGS: [Flag; 144] = [
     group("edns-padding").asked_by(Calls::Runs).of_text(),
     group("allow-plain-padding").asked_by(Calls::Runs),
     group("edns-keepalive").asked_by(Calls::Runs).of_text(),
+    group("nsid").asked_by(Calls::Runs).of_text(),
     group("tsig").asked_by(Calls::Runs),
     group("tsig-file").asked_by(Calls::Runs),
     group("tcp-fallback").over(Over::Udp),

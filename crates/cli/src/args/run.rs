@@ -96,6 +96,10 @@ pub(crate) struct RunArguments {
     /// Ask how long idle connections are kept (RFC 7828; implies EDNS)
     #[arg(long, help_heading = "Questions")]
     pub(crate) edns_keepalive: bool,
+    /// Ask each server instance for its identifier, and count responses by it (RFC 5001; implies
+    /// EDNS)
+    #[arg(long, help_heading = "Questions")]
+    pub(crate) nsid: bool,
     /// Sign each query; the algorithm is hmac-sha256 unless given. Other users of this host can see
     /// it: --tsig-file keeps the key private
     #[arg(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use load::arrival::parse_rate;
 use load::question_source::parse_label_octets;
 use load::{PlanError, Resume, line_options};
-use proto::query::{OPTION_KEEPALIVE, OPTION_PADDING};
+use proto::query::{OPTION_KEEPALIVE, OPTION_NSID, OPTION_PADDING};
 use settings::questions::{EdnsOption, LabelOctets};
 use settings::{
     Arrival, ConnectionPolicy, Edns, FileName, Generator, Http, Labels, Limits, Message, Names,
@@ -184,6 +184,10 @@ fn edns(flags: &RunArguments) -> Result<Option<Edns>, Failure> {
         let parsed = line_options::parse_edns_option(option);
         let (code, data) =
             parsed.map_err(|reason| Failure::plain(format!("--edns-option {option}: {reason}")))?;
+        edns.options.push(EdnsOption { code, data });
+    }
+    if flags.nsid && edns.options.iter().all(|it| it.code != OPTION_NSID) {
+        let (code, data) = (OPTION_NSID, Vec::new());
         edns.options.push(EdnsOption { code, data });
     }
     // An option that a message has but once.

@@ -202,6 +202,7 @@ impl Worker {
             streams_max: self.ledger.streams_max,
             cpu_in_window: tally.cpu_in_window(),
             losses: self.ledger.losses.clone(),
+            instances: self.ledger.instances(),
             script: match &self.offer.mode {
                 Mode::Scripted(scripted) => scripted.record(),
                 _ => None,

@@ -178,6 +178,8 @@ impl Worker {
         let kind = ResponseKind::of(message).with_truncated(is_truncated);
         self.ledger
             .count_response((query.scheduled_at, query.sent_at), kind, message);
+        self.ledger
+            .count_instance(query, (message, kind.rcode()), at);
         if self.population.stub.is_some() {
             self.population.answer_at_server(
                 (&self.plan, &self.ledger.tally),

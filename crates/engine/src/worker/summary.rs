@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use driver::{CpuTime, DriverStats};
+use measure::instances::Instances;
 use measure::losses_by_question::WorkerLosses;
 use measure::{ClientExperience, Interval, ScriptRecord};
 use proto::Instant;
@@ -62,6 +63,8 @@ pub struct WorkerSummary {
     pub cpu_in_window: CpuTime,
     /// Queries without a response, by question.
     pub losses: WorkerLosses,
+    /// Responses by server instance; none unless queries asked for its identifier.
+    pub instances: Option<Instances>,
     /// What its scripts did; none without a script.
     pub script: Option<ScriptRecord>,
     /// How each of its clients fared; none if no statistics of single clients were kept.

@@ -10,6 +10,7 @@ use load::Plan;
 use load::arrival::Arrival;
 use measure::Verdict;
 use measure::facts::{HostFacts, NetworkFacts, TcpFacts, WorkerFacts, XdpFacts};
+use measure::instances::Instances;
 use measure::interval::Interval;
 use measure::intervals::Intervals;
 use measure::record::{Agent, AskedGroup, Phases, RunRecord, SCHEMA_VERSION};
@@ -163,6 +164,7 @@ fn assembled(
         intervals,
         intervals_merged,
         losses_by_question: losses::by_question(groups, outcome),
+        instances: instances(outcome),
         timeline: timeline(outcome, outcome.workers.iter()),
         outages: None,
         degraded: None,
@@ -180,6 +182,22 @@ fn assembled(
         summary: None,
     };
     (record, steps)
+}
+
+/// Responses by server instance; none where some queries did not ask for it, or where a worker was
+/// left behind with its counts.
+fn instances(outcome: &Outcome) -> Option<Instances> {
+    let each = outcome
+        .workers
+        .iter()
+        .map(|it| it.summary.instances.clone());
+    let each: Option<Vec<Instances>> = each.collect();
+    let each = each.filter(|each| !each.is_empty() && outcome.left_behind.is_empty())?;
+    let mut all = Instances::default();
+    for one in &each {
+        all.merge(one);
+    }
+    Some(all)
 }
 
 /// False if it is not known what was done at each of several servers.

@@ -230,6 +230,7 @@ fn padded(options: &str, by_default: bool) -> (usize, Vec<u16>) {
     let uses = EdnsUses {
         padding: codes.contains(&12),
         keepalive: codes.contains(&11),
+        nsid: false,
     };
     assert_eq!(set.edns_uses(), uses, "{options}");
     (set.get(0).message.len(), codes)

@@ -4,11 +4,13 @@
 //! REFUSED or NXDOMAIN names it as good (`--goodput`).
 
 use super::finding::Finding;
-use super::phrases::{exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room};
+use super::phrases::{
+    at_instances, exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room,
+};
 use crate::counts::{Counts, Unexpected, rcode_name};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, share};
-use crate::symptoms::answers::{Useless, UselessResponses, is_most};
+use crate::symptoms::answers::{ForOneReason, Useless, UselessResponses, is_most};
 use crate::symptoms::{Figures, Symptoms};
 
 /// A finding for each reason, the most frequent first.
@@ -18,7 +20,7 @@ pub(super) fn useless_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
         .iter()
         .flat_map(|it| it.by_reason.iter().map(move |each| (each, it.all)));
     let are_many = it.is_some_and(UselessResponses::are_many);
-    each.map(|(each, all)| useless(symptoms, *each, all, are_many))
+    each.map(|(each, all)| useless(symptoms, each, all, are_many))
         .collect()
 }
 
@@ -26,17 +28,13 @@ pub(super) fn useless_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
 pub(super) fn empty_responses(symptoms: &Symptoms<'_>) -> Vec<Finding> {
     let it = symptoms.empty_responses.iter();
     let each = it.flat_map(|it| it.by_reason.iter().map(move |each| (each, it.all)));
-    each.map(|(each, all)| useless(symptoms, *each, all, true))
+    each.map(|(each, all)| useless(symptoms, each, all, true))
         .collect()
 }
 
-fn useless(
-    symptoms: &Symptoms<'_>,
-    (reason, number): (Useless, u64),
-    all: u64,
-    are_many: bool,
-) -> Finding {
+fn useless(symptoms: &Symptoms<'_>, each: &ForOneReason, all: u64, are_many: bool) -> Finding {
     let figures = &symptoms.figures;
+    let (reason, number) = (each.reason, each.number);
     let (topic, what) = match reason {
         Useless::Rcode(rcode) => (rcode_name(rcode), rcode_name(rcode)),
         Useless::Truncated => ("truncated responses", "truncated"),
@@ -50,6 +48,9 @@ fn useless(
     );
     if reason == Useless::Truncated {
         seen.push_str(&over_tcp(figures.counts));
+    }
+    if let Some(some) = &each.at {
+        seen.push_str(&format!(", nearly all {}", at_instances(some)));
     }
     let mut state = State::Warning;
     // What was truncated and came whole over TCP is of use.

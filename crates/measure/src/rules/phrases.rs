@@ -7,6 +7,10 @@ use crate::notation::{count, counted, decimal, latency, rate, share};
 use crate::record::EndedBy;
 use crate::scenario::Transports;
 use crate::symptoms::Figures;
+use crate::symptoms::instances::SomeInstances;
+
+/// Server instances that are named.
+const NAMED_MAX: usize = 5;
 
 /// Four times the receive buffer that this tool asks for by default.
 pub(super) const BUFFER_OCTETS: u64 = 16 << 20;
@@ -31,6 +35,26 @@ pub(super) fn list(mut causes: Vec<(u64, String)>) -> String {
         .map(|(number, cause)| format!("{} {cause}", count(*number)))
         .collect();
     causes.join(", ")
+}
+
+/// `at 2 of 5 server instances: a, b`.
+pub(super) fn at_instances(some: &SomeInstances) -> String {
+    let named: Vec<&str> = some
+        .named
+        .iter()
+        .take(NAMED_MAX)
+        .map(String::as_str)
+        .collect();
+    let more = match some.named.len() > named.len() {
+        true => ", ...",
+        false => "",
+    };
+    format!(
+        "at {} of {}: {}{more}",
+        count(some.named.len() as u64),
+        counted(some.all, "server instance"),
+        named.join(", ")
+    )
 }
 
 /// Failed attempts to connect by cause: `70 refused, 30 timed out`.

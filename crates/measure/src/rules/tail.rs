@@ -1,6 +1,7 @@
 //! What is said of responses far later than most, and of servers that clients left for others.
 
 use super::finding::Finding;
+use super::phrases::at_instances;
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::notation::{count, counted, latency, share};
 use crate::symptoms::Symptoms;
@@ -63,6 +64,7 @@ fn pattern(pattern: &TailPattern) -> String {
         TailPattern::Targets { late, all } => {
             format!("at {} of {}", count(*late), counted(*all, "target"))
         }
+        TailPattern::Instances(some) => at_instances(some),
         TailPattern::Spread => "at all times, of all clients".to_owned(),
     }
 }
@@ -81,6 +83,10 @@ fn cure(pattern: &TailPattern) -> &'static str {
              divided among them, and one of them is slow or stopped"
         }
         TailPattern::Targets { .. } => "measure that target alone",
+        TailPattern::Instances(_) => {
+            "measure that instance alone, at an address of its own, and look at its log and its \
+             CPU; take it out of the service until then"
+        }
         TailPattern::Spread => {
             "run the names apart: cache misses, slow upstreams or zones that do not answer take \
              longer than others; --observe the server to see its upstreams"

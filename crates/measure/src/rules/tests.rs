@@ -12,6 +12,7 @@ mod exchanges;
 mod handshakes;
 mod held;
 mod host;
+mod instances;
 mod late;
 mod lateness;
 mod listen_queue;

@@ -2,6 +2,7 @@
 //! their stream ended.
 
 use super::Figures;
+use super::instances::{self, SomeInstances};
 use super::{losses, significance};
 use crate::counts::Unexpected;
 use crate::interval::per;
@@ -36,10 +37,18 @@ pub(crate) enum Useless {
     NoData,
 }
 
+/// Responses of no use for one reason.
+pub(crate) struct ForOneReason {
+    pub(crate) reason: Useless,
+    pub(crate) number: u64,
+    /// The server instances that sent nearly all of them; none where all did, or unknown ones.
+    pub(crate) at: Option<SomeInstances>,
+}
+
 /// Responses that clients cannot use, by reason.
 pub(crate) struct UselessResponses {
     /// The most frequent first.
-    pub(crate) by_reason: Vec<(Useless, u64)>,
+    pub(crate) by_reason: Vec<ForOneReason>,
     /// All responses.
     pub(crate) all: u64,
     useless: u64,
@@ -72,8 +81,8 @@ pub(super) fn useless_responses(figures: &Figures<'_>) -> Option<UselessResponse
     let truncated = (Useless::Truncated, number - of_limit.min(number));
     let useless = all.saturating_sub(counts.goodput(good) + of_limit);
     let mut by_reason: Vec<(Useless, u64)> = named.chain([beyond, truncated]).collect();
-    by_reason.retain(|(_, number)| *number > 0 && per(*number as f64, all as f64) >= SHARE_MIN);
-    by_reason.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    by_reason.retain(|(_, number)| *number > 0);
+    let by_reason = by_share(figures, by_reason, all);
     (!by_reason.is_empty()).then_some(UselessResponses {
         by_reason,
         all,
@@ -83,8 +92,25 @@ pub(super) fn useless_responses(figures: &Figures<'_>) -> Option<UselessResponse
 
 /// Responses of which all are empty: the names, or their records of the type, do not exist.
 pub(crate) struct EmptyResponses {
-    pub(crate) by_reason: Vec<(Useless, u64)>,
+    pub(crate) by_reason: Vec<ForOneReason>,
     pub(crate) all: u64,
+}
+
+/// Those that are a share worth a word, the most frequent first.
+fn by_share(figures: &Figures<'_>, reasons: Vec<(Useless, u64)>, all: u64) -> Vec<ForOneReason> {
+    let worth = |it: &(Useless, u64)| per(it.1 as f64, all as f64) >= SHARE_MIN;
+    let each = reasons.into_iter().filter(worth);
+    let each = each.map(|(reason, number)| ForOneReason {
+        reason,
+        number,
+        at: match reason {
+            Useless::Rcode(rcode) => instances::that_have(figures, |it| it.rcodes.of(&[rcode])),
+            Useless::Truncated | Useless::NoName | Useless::NoData => None,
+        },
+    });
+    let mut each: Vec<ForOneReason> = each.collect();
+    each.sort_by_key(|it| std::cmp::Reverse(it.number));
+    each
 }
 
 /// Where both NOERROR and NXDOMAIN are good: who measures one of them says so.
@@ -92,7 +118,7 @@ pub(super) fn empty_responses(figures: &Figures<'_>) -> Option<EmptyResponses> {
     let counts = figures.counts;
     let all = counts.rcodes.total();
     let good = &figures.record.scenario.goodput_rcodes;
-    let mut by_reason = vec![
+    let by_reason = vec![
         (
             Useless::NoName,
             counts.rcodes.by_rcode[usize::from(NXDOMAIN)],
@@ -101,10 +127,11 @@ pub(super) fn empty_responses(figures: &Figures<'_>) -> Option<EmptyResponses> {
     ];
     let empty: u64 = by_reason.iter().map(|(_, number)| number).sum();
     let are_good = good.contains(&NOERROR) && good.contains(&NXDOMAIN);
-    by_reason.retain(|(_, number)| per(*number as f64, all as f64) >= SHARE_MIN);
-    by_reason.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
     let are_all = empty > 0 && per(empty as f64, all as f64) >= ALL;
-    (are_good && are_all).then_some(EmptyResponses { by_reason, all })
+    (are_good && are_all).then(|| EmptyResponses {
+        by_reason: by_share(figures, by_reason, all),
+        all,
+    })
 }
 
 /// Messages that match no query.

@@ -1,6 +1,7 @@
 //! Responses far later than most: how many, and in which pattern.
 
 use super::Figures;
+use super::instances::{self, SomeInstances};
 use super::significance::{self, EVENTS_MIN};
 use crate::histogram::Histogram;
 use crate::interval::per;
@@ -56,6 +57,8 @@ pub(crate) enum TailPattern {
     Clients { late: u64, all: u64 },
     /// At `late` of `all` targets.
     Targets { late: u64, all: u64 },
+    /// At these server instances.
+    Instances(SomeInstances),
     /// Everywhere.
     Spread,
 }
@@ -90,6 +93,7 @@ fn pattern(figures: &Figures<'_>, number: u64, p50_ns: u64, from_ns: u64) -> Tai
     let timeline = figures.record.timeline.as_ref();
     (timeline.and_then(|it| in_time(it, p50_ns)))
         .or_else(|| by_target(figures, from_ns))
+        .or_else(|| by_instance(figures, from_ns))
         .or_else(|| by_client(figures, number, from_ns))
         .unwrap_or(TailPattern::Spread)
 }
@@ -150,6 +154,11 @@ fn by_target(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
         .count() as u64;
     let all = targets.len() as u64;
     (late > 0 && late < all).then_some(TailPattern::Targets { late, all })
+}
+
+fn by_instance(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
+    let some = instances::that_have(figures, |it| number_from(&it.service, from_ns));
+    some.map(TailPattern::Instances)
 }
 
 /// Clients have a socket each: a client is a source port, or a connection.

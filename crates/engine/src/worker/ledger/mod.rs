@@ -5,6 +5,7 @@
 //! * `responses`: responses, those of a delivery that count alike together.
 //! * `connections`: handshakes, failures and broken rules; `open_connections`: how many are open.
 //! * `losses`: queries without a response, by question.
+//! * `instances`: responses by server instance.
 //! * `statistics`: how each client fared.
 //! * `checkpoints`: at the ends of which intervals all is told.
 //! * `stamps`: timestamps of datagrams, which query each belongs to, and the parts of a latency.
@@ -12,6 +13,7 @@
 mod bins;
 pub(crate) mod checkpoints;
 pub(crate) mod connections;
+mod instances;
 mod losses;
 pub(crate) mod open_connections;
 pub(crate) mod responses;
@@ -24,6 +26,7 @@ use driver::{Driver, Event, Received};
 use load::Plan;
 use measure::Counts;
 use measure::counts::Connections;
+use measure::instances::Instances;
 use measure::losses_by_question::WorkerLosses;
 use proto::Instant;
 use proto::pending::Query;
@@ -35,6 +38,7 @@ use super::summary::{TlsNotes, Window};
 use crate::control::Control;
 use crate::observer::Observer;
 use crate::told::Told;
+use instances::InstanceCounts;
 use open_connections::OpenConnections;
 use responses::Alike;
 use stamps::Stamps;
@@ -53,12 +57,14 @@ pub(crate) struct Ledger {
     alike: Alike,
     pub(crate) statistics: Statistics,
     pub(crate) losses: WorkerLosses,
+    /// None unless queries ask instances for their identifiers.
+    instances: Option<Box<InstanceCounts>>,
     pub(crate) open_connections: OpenConnections,
     pub(crate) tls: TlsNotes,
     /// When datagrams left and arrived; none where nobody stamps them.
     pub(crate) stamps: Option<Box<Stamps>>,
     pub(crate) observer: Option<Observer>,
-    /// Somebody is told of responses: stub resolver, stamps, script or observer.
+    /// Somebody is told of responses: stub resolver, stamps, script, instances or observer.
     pub(crate) is_watched: bool,
     /// Truncated responses are asked for again over TCP.
     falls_back: bool,
@@ -77,10 +83,12 @@ impl Ledger {
         observer: Option<Observer>,
         has_script: bool,
     ) -> Self {
+        let instances = instances::counters(plan);
         Ledger {
             is_watched: plan.stub.is_some()
                 || plan.sockets.timestamps.is_some()
                 || has_script
+                || instances.is_some()
                 || observer.as_ref().is_some_and(Observer::hears_responses),
             tally: Tally::new(plan.interval),
             window: Window::default(),
@@ -90,6 +98,7 @@ impl Ledger {
                 false => Statistics::none(),
             },
             losses: losses::counters(plan),
+            instances,
             open_connections: OpenConnections::default(),
             tls: TlsNotes::default(),
             stamps: (plan.sockets.timestamps).map(|_| Box::new(Stamps::new(clients))),
@@ -118,6 +127,26 @@ impl Ledger {
         if self.tally.is_measured(query.scheduled_at) {
             losses::count(&mut self.losses, query.question);
         }
+    }
+
+    /// Counts a response for the instance that sent it, if instances are told apart.
+    #[inline]
+    pub(crate) fn count_instance(
+        &mut self,
+        query: &Query,
+        (message, rcode): (&[u8], u16),
+        at: Instant,
+    ) {
+        if let Some(instances) = &mut self.instances
+            && self.tally.is_measured(query.scheduled_at)
+        {
+            instances.count(message, rcode, at.nanos_since(query.sent_at));
+        }
+    }
+
+    /// What each instance answered; none where they are not told apart.
+    pub(crate) fn instances(&self) -> Option<Instances> {
+        self.instances.as_ref().map(|it| it.counts())
     }
 
     /// Where an event that belongs to no query is counted.

@@ -2,9 +2,14 @@
 //! has to answer is in `products`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use lab::target::{BindOptions, BindTarget, Families, KnotOptions, KnotTarget, Service};
+use lab::target::{
+    BindOptions, BindTarget, Cell, Families, KnotOptions, KnotTarget, Service, products,
+};
+use load::names_file;
 use proto::Transport;
+use proto::query::{Edns, OPTION_NSID, QueryOptions};
 
 use crate::bench::Load;
 use crate::target::{bind_for_signed_queries, zone};
@@ -78,4 +83,41 @@ fn knot_of_debian_12_answers_whole_runs_over_udp_and_tcp() {
     let address = target.endpoints().do53();
     assert_answers_ten_thousand(Load::over(Transport::Udp), address);
     assert_answers_ten_thousand(Load::over(Transport::Tcp), address);
+}
+
+#[test]
+fn responses_are_counted_by_the_instance_behind_a_load_balancer() {
+    let nsd = |nsid: &str| {
+        let cell = Cell::new(&products::NSD, zone());
+        let cell = cell.set(&format!("options=nsid: \"ascii_{nsid}\""));
+        cell.unwrap().start().unwrap()
+    };
+    let instances = [nsd("one"), nsd("two")];
+    let servers = instances.iter().map(|it| it.endpoints().do53());
+    let servers = servers.map(|it| format!("newServer({{address='{it}'}})\n"));
+    // The first server is the BIND that is there without being asked for.
+    let options = format!(
+        "options={}setServerPolicy(roundrobin)\ngetServer(0):setDown()",
+        servers.collect::<String>()
+    );
+    let balancer = Cell::new(&products::DNSDIST, zone()).set(&options);
+    let balancer = balancer.unwrap().start().unwrap();
+    let asking = QueryOptions {
+        edns: Some(Edns {
+            options: vec![(OPTION_NSID, Vec::new())],
+            ..Edns::default()
+        }),
+        ..QueryOptions::default()
+    };
+    let questions = names_file::parse_text(b"test-record-1.lab.test A\n", &asking).unwrap();
+    let load = Load::over(Transport::Udp).queries(10_000);
+    let load = load.plan(|plan| plan.questions = Arc::new(questions));
+    let ran = load.run_at(balancer.endpoints().do53());
+    ran.assert_all_answered(10_000);
+    let counted = ran.record.instances.as_ref().unwrap();
+    let named: Vec<&str> = counted.each.iter().map(|it| it.nsid.as_str()).collect();
+    assert_eq!(named, ["one", "two"]);
+    let counts: Vec<u64> = counted.each.iter().map(|it| it.responses).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 10_000);
+    assert!(counts.iter().all(|it| *it >= 4_000), "{counts:?}");
 }
