@@ -28,6 +28,10 @@ const REVISIONS: [&str; 2] = [
 ];
 /// Differs from start to start, so that each has pods of its own.
 const START: &str = "throng/start";
+/// What the API server says of an object that was written since it was read.
+const CONFLICT: &str = "(Conflict)";
+/// How often that is tried again.
+const REPLACE_TRIES: u32 = 20;
 const ROLLOUT: &str = "--timeout=180s";
 
 /// What is to be changed.
@@ -223,7 +227,19 @@ impl Saved {
         let what = format!("{kind} `{name}` in `{namespace}` is not as it was");
         let cure = format!("restore it with `kubectl replace {file}`");
         let failed = || format!("{what}\nhint: {cure}");
-        kubectl(context, &["replace", &file], None).with_context(failed)?;
+        // It asks for the object, and writes it: a controller may write it in between.
+        let mut tries = 0..REPLACE_TRIES;
+        loop {
+            let replaced = kubectl(context, &["replace", &file], None);
+            let is_in_conflict = |error: &anyhow::Error| format!("{error:#}").contains(CONFLICT);
+            match replaced {
+                Err(error) if is_in_conflict(&error) && tries.next().is_some() => {}
+                replaced => {
+                    replaced.with_context(failed)?;
+                    break;
+                }
+            }
+        }
         let of = [
             "--namespace",
             namespace,
