@@ -173,12 +173,14 @@ fn wait_until_program_ended(program: &str) {
 fn an_agent_that_is_lost_is_named() {
     let fleet = Fleet::new("hosts-lost", &["here", "there"]);
     let path = fleet.folder.path("record.json");
+    // Long enough for a host that takes its time to start it.
     let mut running = Running::begin(&format!(
-        "{} --clients 8 --rate 400 --arrival constant --duration 10s --interval 100ms \
+        "{} --clients 8 --rate 400 --arrival constant --duration 1m --interval 100ms \
          --on-agent-loss continue --record {path}",
         fleet.flags
     ));
-    running.wait_for_intervals(11);
+    // With the checkpoint before it, of both.
+    running.wait_for_intervals(51);
     let parts = parts_of(running.child.id());
     signal_and_wait(parts[1], "KILL");
     running.wait_for_interval_from_now();
