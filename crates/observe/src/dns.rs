@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use measure::observation::ServerFacts;
 use proto::query::{Edns, OPTION_NSID, QueryOptions, write_query};
-use proto::response::{Header, question_matches, split_record};
+use proto::response::{Header, option_in, question_matches, split_record};
 use proto::rr::TYPE_OPT;
 
 /// How long a server may take to answer a question; most that do not answer refuse.
@@ -97,7 +97,7 @@ fn read(response: &[u8], question_octets: usize) -> Option<Said> {
     while let Some((record, behind)) = split_record(rest) {
         match record.record_type {
             TYPE_TXT if text.is_none() => text = character_string(record.rdata),
-            TYPE_OPT => nsid = option(record.rdata, OPTION_NSID).map(shown),
+            TYPE_OPT => nsid = option_in(record.rdata, OPTION_NSID).map(shown),
             _ => {}
         }
         rest = behind;
@@ -110,19 +110,6 @@ fn character_string(rdata: &[u8]) -> Option<String> {
     let (length, rest) = rdata.split_first()?;
     let text = shown(rest.get(..usize::from(*length))?);
     (!text.is_empty()).then_some(text)
-}
-
-/// The data of an EDNS option (RFC 6891, section 6.1.2).
-fn option(mut rdata: &[u8], wanted: u16) -> Option<&[u8]> {
-    while let Some((head, rest)) = rdata.split_first_chunk::<4>() {
-        let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
-        let (data, behind) = rest.split_at_checked(length)?;
-        if u16::from_be_bytes([head[0], head[1]]) == wanted {
-            return Some(data);
-        }
-        rdata = behind;
-    }
-    None
 }
 
 /// Octets of anybody's choice as text on one line.
@@ -189,7 +176,7 @@ mod tests {
     fn malformed_records_are_no_texts() {
         assert_eq!(character_string(&[5, b'a']), None);
         assert_eq!(character_string(&[]), None);
-        assert_eq!(option(&[0, 3, 0, 9, 1], OPTION_NSID), None);
+        assert_eq!(option_in(&[0, 3, 0, 9, 1], OPTION_NSID), None);
         assert_eq!(read(&[0; 11], 4), None);
     }
 }

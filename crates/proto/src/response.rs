@@ -150,7 +150,11 @@ pub fn nsid(message: &[u8]) -> Option<&[u8]> {
 /// none, or if the message is malformed before it.
 pub(crate) fn edns_option(message: &[u8], code: u16) -> Option<&[u8]> {
     let (header, sections) = message.split_first_chunk::<HEADER_OCTETS>()?;
-    let mut options = opt_record(header, sections)?.rdata;
+    option_in(opt_record(header, sections)?.rdata, code)
+}
+
+/// The data of the first option with this code in the data of an OPT record; `None` as above.
+pub fn option_in(mut options: &[u8], code: u16) -> Option<&[u8]> {
     loop {
         let (head, rest) = options.split_first_chunk::<4>()?;
         let octets = usize::from(u16::from_be_bytes([head[2], head[3]]));
