@@ -1,14 +1,11 @@
 //! What is said of names whose queries get no response.
 
 use super::finding::Finding;
-use super::phrases::dig_at;
+use super::phrases::{dig_at, some_of};
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::notation::{count, counted};
 use crate::symptoms::Symptoms;
 use crate::symptoms::losses_by_name::{LooksAlike, SilentNames};
-
-/// Names that are named.
-const NAMED_MAX: usize = 5;
 
 /// Names that get no response, while the others do.
 pub(super) fn silent_names(symptoms: &Symptoms<'_>) -> Option<Finding> {
@@ -51,15 +48,11 @@ fn all_names(it: &SilentNames) -> String {
 }
 
 fn names(it: &SilentNames) -> String {
-    let named = it.names.iter().take(NAMED_MAX);
-    let named: Vec<String> = named
-        .map(|it| format!("{} {}", it.name, it.qtype))
-        .collect();
-    let more = match it.silent > named.len() as u64 {
-        true => ", ...",
-        false => "",
-    };
-    format!("{}{more}", named.join(", "))
+    let named = it.names.iter();
+    some_of(
+        named.map(|it| format!("{} {}", it.name, it.qtype)),
+        it.silent,
+    )
 }
 
 fn looks_like(alike: &LooksAlike) -> String {

@@ -9,7 +9,7 @@ use crate::scenario::Transports;
 use crate::symptoms::Figures;
 use crate::symptoms::instances::SomeInstances;
 
-/// Server instances that are named.
+/// Names that are named of a longer list.
 const NAMED_MAX: usize = 5;
 
 /// Four times the receive buffer that this tool asks for by default.
@@ -39,22 +39,23 @@ pub(super) fn list(mut causes: Vec<(u64, String)>) -> String {
 
 /// `at 2 of 5 server instances: a, b`.
 pub(super) fn at_instances(some: &SomeInstances) -> String {
-    let named: Vec<&str> = some
-        .named
-        .iter()
-        .take(NAMED_MAX)
-        .map(String::as_str)
-        .collect();
-    let more = match some.named.len() > named.len() {
+    let number = some.named.len() as u64;
+    format!(
+        "at {} of {}: {}",
+        count(number),
+        counted(some.all, "server instance"),
+        some_of(some.named.iter().cloned(), number)
+    )
+}
+
+/// The first of so many names, and `...` where there are more.
+pub(super) fn some_of(names: impl Iterator<Item = String>, number: u64) -> String {
+    let named: Vec<String> = names.take(NAMED_MAX).collect();
+    let more = match number > named.len() as u64 {
         true => ", ...",
         false => "",
     };
-    format!(
-        "at {} of {}: {}{more}",
-        count(some.named.len() as u64),
-        counted(some.all, "server instance"),
-        named.join(", ")
-    )
+    format!("{}{more}", named.join(", "))
 }
 
 /// Failed attempts to connect by cause: `70 refused, 30 timed out`.

@@ -80,9 +80,7 @@ pub(super) fn useless_responses(figures: &Figures<'_>) -> Option<UselessResponse
     let number = if is_udp { counts.truncated } else { 0 };
     let truncated = (Useless::Truncated, number - of_limit.min(number));
     let useless = all.saturating_sub(counts.goodput(good) + of_limit);
-    let mut by_reason: Vec<(Useless, u64)> = named.chain([beyond, truncated]).collect();
-    by_reason.retain(|(_, number)| *number > 0);
-    let by_reason = by_share(figures, by_reason, all);
+    let by_reason = by_share(figures, named.chain([beyond, truncated]), all);
     (!by_reason.is_empty()).then_some(UselessResponses {
         by_reason,
         all,
@@ -97,7 +95,11 @@ pub(crate) struct EmptyResponses {
 }
 
 /// Those that are a share worth a word, the most frequent first.
-fn by_share(figures: &Figures<'_>, reasons: Vec<(Useless, u64)>, all: u64) -> Vec<ForOneReason> {
+fn by_share(
+    figures: &Figures<'_>,
+    reasons: impl IntoIterator<Item = (Useless, u64)>,
+    all: u64,
+) -> Vec<ForOneReason> {
     let worth = |it: &(Useless, u64)| per(it.1 as f64, all as f64) >= SHARE_MIN;
     let each = reasons.into_iter().filter(worth);
     let each = each.map(|(reason, number)| ForOneReason {
@@ -118,7 +120,7 @@ pub(super) fn empty_responses(figures: &Figures<'_>) -> Option<EmptyResponses> {
     let counts = figures.counts;
     let all = counts.rcodes.total();
     let good = &figures.record.scenario.goodput_rcodes;
-    let by_reason = vec![
+    let by_reason = [
         (
             Useless::NoName,
             counts.rcodes.by_rcode[usize::from(NXDOMAIN)],
