@@ -181,6 +181,13 @@ impl Host {
     }
 }
 
+/// What the counters that are there now have counted since then, one by one.
+fn growth<K: Ord>(now: &BTreeMap<K, u64>, then: &BTreeMap<K, u64>) -> u64 {
+    let of_one =
+        |(key, count): (&K, &u64)| count.saturating_sub(then.get(key).copied().unwrap_or(0));
+    now.iter().map(of_one).sum()
+}
+
 impl CpuReading {
     /// What was used from here to `later`.
     pub fn until(&self, later: &CpuReading) -> CpuUse {
@@ -236,15 +243,9 @@ impl CpuReading {
     /// For how long the target's threads waited for a CPU since then: those that are there, so that
     /// one that has ended takes nothing from the others. None if it is not told.
     fn target_waited_since(&self, before: &CpuReading) -> Option<u64> {
-        let of = |reading: &'_ CpuReading| {
-            let waited = &reading.target.as_ref()?.waited_ns;
-            (!waited.is_empty()).then(|| waited.clone())
-        };
-        let (now, then) = (of(self)?, of(before)?);
-        let new = |(thread, waited_ns): (&u32, &u64)| {
-            waited_ns.saturating_sub(then.get(thread).copied().unwrap_or(0))
-        };
-        Some(now.iter().map(new).sum())
+        let (now, then) = (self.target.as_ref()?, before.target.as_ref()?);
+        let are_told = !now.waited_ns.is_empty() && !then.waited_ns.is_empty();
+        are_told.then(|| growth(&now.waited_ns, &then.waited_ns))
     }
 
     /// Datagrams that the target's UDP sockets had no room for since then; none without such
@@ -253,10 +254,7 @@ impl CpuReading {
         let of = |reading: &'_ CpuReading| reading.target.as_ref()?.drops.clone();
         let (now, then) = (of(self)?, of(before)?);
         let is_whole = !now.is_empty() && then.keys().all(|inode| now.contains_key(inode));
-        let new = |(inode, drops): (&u64, &u64)| {
-            drops.saturating_sub(then.get(inode).copied().unwrap_or(0))
-        };
-        is_whole.then(|| now.iter().map(new).sum())
+        is_whole.then(|| growth(&now, &then))
     }
 
     fn is_descendant(&self, pid: u32, of: u32) -> bool {

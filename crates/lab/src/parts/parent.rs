@@ -359,11 +359,8 @@ fn listen((index, clock): (usize, Clock), stdout: ChildStdout, sender: &Sender<(
 
 /// Waits for the end of a process, at most for that long; false if it goes on.
 fn ends_within(child: &mut Child, time: Duration) -> bool {
-    // Some kernels open no descriptor of a process that has ended.
-    if child.try_wait().is_ok_and(|status| status.is_some()) {
-        return true;
-    }
     let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        // Some kernels open no descriptor of a process that has ended.
         return child.try_wait().is_ok_and(|status| status.is_some());
     };
     let mut ends = [PollFd::new(&process, PollFlags::IN)];

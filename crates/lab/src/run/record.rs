@@ -187,14 +187,12 @@ fn assembled(
 /// Responses by server instance; none where some queries did not ask for it, or where a worker was
 /// left behind with its counts.
 fn instances(outcome: &Outcome) -> Option<Instances> {
-    let each = outcome
-        .workers
-        .iter()
-        .map(|it| it.summary.instances.clone());
-    let each: Option<Vec<Instances>> = each.collect();
+    let workers = outcome.workers.iter();
+    let each = workers.map(|it| it.summary.instances.as_ref());
+    let each: Option<Vec<&Instances>> = each.collect();
     let each = each.filter(|each| !each.is_empty() && outcome.left_behind.is_empty())?;
     let mut all = Instances::default();
-    for one in &each {
+    for one in each {
         all.merge(one);
     }
     Some(all)

@@ -228,18 +228,15 @@ impl Saved {
         let cure = format!("restore it with `kubectl replace {file}`");
         let failed = || format!("{what}\nhint: {cure}");
         // It asks for the object, and writes it: a controller may write it in between.
-        let mut tries = 0..REPLACE_TRIES;
-        loop {
-            let replaced = kubectl(context, &["replace", &file], None);
-            let is_in_conflict = |error: &anyhow::Error| format!("{error:#}").contains(CONFLICT);
-            match replaced {
-                Err(error) if is_in_conflict(&error) && tries.next().is_some() => {}
-                replaced => {
-                    replaced.with_context(failed)?;
-                    break;
-                }
+        let replace = || kubectl(context, &["replace", &file], None);
+        let is_in_conflict = |error: &anyhow::Error| format!("{error:#}").contains(CONFLICT);
+        let mut replaced = replace();
+        for _ in 0..REPLACE_TRIES {
+            if replaced.as_ref().is_err_and(is_in_conflict) {
+                replaced = replace();
             }
         }
+        replaced.with_context(failed)?;
         let of = [
             "--namespace",
             namespace,
