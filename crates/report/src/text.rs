@@ -13,6 +13,7 @@ use measure::record::EndedBy;
 use measure::scenario::DriverKind;
 use measure::{Arrival, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
+use crate::document::Sheet;
 use crate::table::{Align, Table};
 use crate::{instances, plain, servers, targets};
 
@@ -43,8 +44,8 @@ pub fn render(record: &RunRecord) -> String {
         ("Where the time went", sections::path(record)),
         ("Course", sections::course(record)),
         ("Operations", sections::operations(record)),
-        ("Targets", targets(record)),
-        ("Server instances", instances(record)),
+        ("Targets", table(&targets::sheet(record, ""))),
+        ("Server instances", table(&instances::sheet(record, ""))),
         ("Clients", clients::section(record)),
         ("RCODEs", sections::rcodes(record)),
         ("Attempts", stub::section(record)),
@@ -315,20 +316,11 @@ fn outcome(record: &RunRecord) -> String {
     }
 }
 
-/// The targets, if there are several.
-fn targets(record: &RunRecord) -> String {
+/// A table with its notes; nothing if it is empty.
+fn table(sheet: &Sheet) -> String {
     let mut text = String::new();
-    if !record.targets.is_empty() {
-        plain::columns(&mut text, &targets::sheet(record, ""));
-    }
-    text
-}
-
-/// The server instances, if queries asked for their identifiers.
-fn instances(record: &RunRecord) -> String {
-    let mut text = String::new();
-    if record.instances.is_some() {
-        plain::columns(&mut text, &instances::sheet(record, ""));
+    if !sheet.rows.is_empty() || !sheet.notes.is_empty() {
+        plain::columns(&mut text, sheet);
     }
     text
 }

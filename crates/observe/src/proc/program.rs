@@ -47,28 +47,23 @@ pub(crate) struct Program {
     read_at: Option<std::time::Instant>,
     counted: ProcessSums,
     /// What the threads of each process have counted, those that have ended included.
-    of_threads: BTreeMap<ProcessKey, ThreadSums>,
+    of_threads: BTreeMap<ProcessKey, OfThreads<MemberSum<u32>>>,
     /// Datagrams that had no room, of each socket, by its inode.
     udp_drops: MemberSum<u64>,
     /// Octets of each file that is written to, by its device and inode.
     octets_written: MemberSum<(u64, u64)>,
 }
 
-/// What the threads of a process have counted, by their numbers.
+/// What the threads of a process count, by their numbers.
 #[derive(Default)]
-struct ThreadSums {
-    run_queue_s: MemberSum<u32>,
-    voluntary: MemberSum<u32>,
-    involuntary: MemberSum<u32>,
+struct OfThreads<T> {
+    run_queue_s: T,
+    voluntary: T,
+    involuntary: T,
 }
 
-/// What each thread of a process has counted since it started.
-#[derive(Default)]
-struct EachThread {
-    run_queue_s: BTreeMap<u32, f64>,
-    voluntary: BTreeMap<u32, f64>,
-    involuntary: BTreeMap<u32, f64>,
-}
+/// What each thread has counted since it started.
+type EachThread = OfThreads<BTreeMap<u32, f64>>;
 
 /// All threads.
 #[derive(Default)]
