@@ -84,8 +84,8 @@ impl Allowance {
     }
 }
 
-/// Connects to a socket in the file system, however long its path is. A server that takes no
-/// connection off its queue lets nobody connect once that is full: so there is a time for it.
+/// Connects to a socket in the file system, however long its path is. Where the server's
+/// queue of connections is full, the kernel waits: at most that long.
 ///
 /// # Errors
 /// Those of opening its folder and of connecting; `WouldBlock` when the time is over.

@@ -259,7 +259,7 @@ fn hosts_that_cannot_be_reached_are_told() {
         .refused_with("divided among 2 agents, not 3", "--clients");
 }
 
-/// A lead that stands still can stop nobody: its agents stop by themselves, and end.
+/// Agents of a lead that is stopped (SIGSTOP) stop sending by themselves, and end.
 #[test]
 fn agents_that_hear_nothing_stop_sending() {
     let fleet = Fleet::new("hosts-dead-man", &["here", "there"]);

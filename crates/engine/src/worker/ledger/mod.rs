@@ -64,7 +64,7 @@ pub(crate) struct Ledger {
     /// When datagrams left and arrived; none where nobody stamps them.
     pub(crate) stamps: Option<Box<Stamps>>,
     pub(crate) observer: Option<Observer>,
-    /// Somebody is told of responses: stub resolver, stamps, script, instances or observer.
+    /// Stub resolver, stamps, script, instances or observer look at each response.
     pub(crate) is_watched: bool,
     /// Truncated responses are asked for again over TCP.
     falls_back: bool,
