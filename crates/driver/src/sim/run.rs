@@ -13,6 +13,8 @@ pub enum Turn {
     /// It wants another turn when something arrives, or when it last asked
     /// [`Driver::wait`](crate::Driver::wait) to wake it.
     Waiting,
+    /// It is stopped, as a process is by SIGSTOP: no turn before this instant, whatever arrives.
+    Stopped(Instant),
     /// It has done what it had to and wants no more turns.
     Finished,
 }
@@ -23,6 +25,7 @@ pub struct Stepper<'a> {
     endpoint: EndpointId,
     leads: bool,
     finished: bool,
+    stopped_until: Instant,
     turn: Box<dyn FnMut() -> Turn + 'a>,
 }
 
@@ -33,6 +36,7 @@ impl<'a> Stepper<'a> {
             endpoint,
             leads: true,
             finished: false,
+            stopped_until: Instant::ZERO,
             turn: Box::new(turn),
         }
     }
@@ -43,6 +47,7 @@ impl<'a> Stepper<'a> {
             endpoint,
             leads: false,
             finished: false,
+            stopped_until: Instant::ZERO,
             turn: Box::new(turn),
         }
     }
@@ -193,13 +198,22 @@ impl World {
             let mut state = self.state.borrow_mut();
             let now = state.now;
             let endpoint = &mut state.endpoints[stepper.endpoint.0];
-            if !endpoint.has_ready() && endpoint.wake_up > now {
+            let is_due = endpoint.has_ready() || endpoint.wake_up <= now;
+            if !is_due || stepper.stopped_until > now {
                 return false;
             }
             // A turn that does not wait for an instant is woken by arrivals only.
             endpoint.wake_up = Instant::FAR_FUTURE;
         }
-        stepper.finished = (stepper.turn)() == Turn::Finished;
+        match (stepper.turn)() {
+            Turn::Waiting => {}
+            Turn::Finished => stepper.finished = true,
+            Turn::Stopped(until) => {
+                stepper.stopped_until = until;
+                let mut state = self.state.borrow_mut();
+                state.endpoints[stepper.endpoint.0].wake_up = until;
+            }
+        }
         true
     }
 
