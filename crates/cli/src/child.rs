@@ -12,7 +12,6 @@ use rustix::process::{
     Pid, Signal, getppid, kill_process, kill_process_group, set_parent_process_death_signal,
 };
 
-use lab::parts::setup_line;
 use serde_json::Value;
 use signal_hook::consts::SIGINT;
 
@@ -38,7 +37,7 @@ pub(crate) fn run(
     let mut child = command.process_group(0).spawn()?;
     if let (Some(setup), Some(mut stdin)) = (setup, child.stdin.take()) {
         // One that has gone does not hear it, and its end is waited for.
-        let _ = writeln!(stdin, "{}", setup_line(setup));
+        let _ = writeln!(stdin, "{setup}");
     }
     let mut is_told = false;
     loop {

@@ -109,15 +109,19 @@ pub(crate) fn refuse(flags: &[(&str, bool, &str)], what: &str) -> Result<(), Fai
 }
 
 impl Failure {
-    /// For the parent of this process.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({ "what": self.what, "hint": self.hint, "code": self.code })
+    /// For the lead of this process.
+    pub(crate) fn told(&self) -> lab::agents::Told {
+        lab::agents::Told {
+            what: self.what.clone(),
+            hint: self.hint.clone(),
+            code: self.code,
+        }
     }
 }
 
-impl From<lab::parts::PartsError> for Failure {
-    fn from(error: lab::parts::PartsError) -> Self {
-        use lab::parts::PartsError::{Broken, Refused};
+impl From<lab::agents::AgentsError> for Failure {
+    fn from(error: lab::agents::AgentsError) -> Self {
+        use lab::agents::AgentsError::{Broken, Refused};
         let (error, code) = match error {
             Refused(error) => (error, USAGE),
             Broken(error) => (error, 1),

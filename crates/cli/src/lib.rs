@@ -22,8 +22,8 @@
 //! * `run`: from what is asked for to a request, progress, Ctrl-C, the result; `run::asked` reads
 //!   flags into it, and what comes after that knows no flag; `run::group` is what a run is told of
 //!   a group of clients, `run::prepared` a run that is decided.
-//! * `run::processes`: a run in several processes, for parent and part; `part` is what they say to
-//!   each other, `part_process` where a part begins. `turn` is a run in a process of its own.
+//! * `run::processes`: a run of several agents, for lead and agent; `agent` is what these are to
+//!   do, `agent_process` where one begins. `turn` is a run in a process of its own.
 //! * `compare_transports`: runs over several transports in turn, everything checked before the
 //!   first.
 //! * `compare`: two sides from files, `compare::turns`: from runs in turn (`turn`); `conditions`:
@@ -61,6 +61,8 @@
 #[macro_use]
 mod terminal;
 
+mod agent;
+mod agent_process;
 mod args;
 mod cache;
 mod call;
@@ -83,8 +85,6 @@ mod inputs;
 mod line;
 mod manual;
 mod names;
-mod part;
-mod part_process;
 mod probe;
 mod ramp;
 mod records;
@@ -117,7 +117,7 @@ pub fn main() -> ExitCode {
     driver::memory::end_aborts_without_memory();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match arguments.get(1).and_then(|it| it.to_str()) {
-        Some(part::NAME) => return part_process::main(arguments.into_iter().skip(2).collect()),
+        Some(agent::NAME) => return agent_process::main(arguments.into_iter().skip(2).collect()),
         Some(turn::NAME) => return call::exit_code(turn::execute()),
         _ => {}
     }

@@ -9,7 +9,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
-use lab::parts::{Parts, serve_parts, start_responders};
+use lab::agents::{Carrier, Connection, serve_all, start_responders};
 use lab::run::{ResponderShare, Serving, SocketUse};
 use proto::Transport;
 use proto::doq::MessageIds;
@@ -24,13 +24,13 @@ use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Z
 use settings::{DriverChoice, DriverKind};
 use signal_hook::consts::SIGUSR1;
 
+use crate::agent::{self, AgentIndex, Setup, Shared, Work};
 use crate::args::{
     BehaviourArguments, ClientCertificatePolicy, DOH2_HTTP, Listen, ResponderArguments,
     ServerTlsArguments,
 };
 use crate::failure::{Failure, print};
 use crate::inputs;
-use crate::part::{self, PartIndex, Setup, Shared, Work};
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
 use crate::signals;
 
@@ -87,7 +87,7 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
                 let (waited, is_over) = wait(time);
                 waited != Err(RecvTimeoutError::Timeout) || is_over
             };
-            serve_in_parts(arguments, identity.as_ref(), processes, shall_stop)?
+            serve_in_processes(arguments, identity.as_ref(), processes, shall_stop)?
         }
     };
     write_counters(arguments, &counters)?;
@@ -176,42 +176,43 @@ fn announce(
 }
 
 /// Leads processes that listen together, and adds up what they counted.
-fn serve_in_parts(
+fn serve_in_processes(
     arguments: &ResponderArguments,
     identity: Option<&Identity>,
     processes: u32,
     shall_stop: impl FnMut(Duration) -> bool,
 ) -> Result<Counters, Failure> {
-    let command = part::command()?;
-    let mut parts = Parts::new(processes, Clock::start());
-    let addresses = start_responders(&mut parts, &command, |addresses| {
+    let command = agent::command()?;
+    let mut carrier = Carrier::new(processes, Clock::of_host());
+    let addresses = start_responders(&mut carrier, &command, |addresses| {
         let work = Work::Responder(Box::new(arguments.clone()));
         Setup::new(work, identity).at(addresses).to_json()
     })?;
     announce(arguments, &addresses)?;
-    Ok(serve_parts(parts, shall_stop)?)
+    Ok(serve_all(carrier, shall_stop)?)
 }
 
-/// Serves as one of several processes, until the parent ends it.
-pub(crate) fn serve_part(
+/// Serves as one of several processes, until the lead ends it.
+pub(crate) fn serve_share(
+    connection: &mut Connection,
     arguments: &ResponderArguments,
     (given, addresses): Shared,
-    place: PartIndex,
+    place: AgentIndex,
 ) -> Result<(), Failure> {
     let identity = identity(arguments, given)?;
-    let config = config_of_part(config(arguments, identity.as_ref())?, place);
+    let config = config_of_share(config(arguments, identity.as_ref())?, place);
     let share = ResponderShare {
         index: place.index,
         count: place.count,
         addresses,
     };
     let sockets = sockets(arguments);
-    lab::parts::serve_part(&config, (&arguments.cpus, sockets), &share)?;
+    lab::agents::serve_share(connection, &config, (&arguments.cpus, sockets), &share)?;
     Ok(())
 }
 
 /// The configuration of one of several processes: limits of all are divided.
-pub(crate) fn config_of_part(mut config: ResponderConfig, place: PartIndex) -> ResponderConfig {
+pub(crate) fn config_of_share(mut config: ResponderConfig, place: AgentIndex) -> ResponderConfig {
     let share = |all: u32| load::plan::share(all.into(), place.index, place.count) as u32;
     let behaviour = &mut config.behaviour;
     behaviour.tcp_clients_max = behaviour.tcp_clients_max.map(share);

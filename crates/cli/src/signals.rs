@@ -187,9 +187,9 @@ fn is_ignored(signal: i32, status: &str) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
-/// Lets the parent of this process end it, whatever signal comes: what ends a service or a control
+/// Lets the lead of this process end it, whatever signal comes: what ends a service or a control
 /// group signals all of its processes, and each of them has a part of what was measured.
-pub(crate) fn leave_to_parent() {
+pub(crate) fn leave_to_lead() {
     for signal in ending() {
         // Without the handler nothing is worse than it was.
         let _ = signal_hook::flag::register(signal, Arc::default());

@@ -1,11 +1,11 @@
 //! `throng turn`: a run that a command makes in a process of its own, so that what one run leaves
 //! behind cannot touch the next. Nobody but that command starts it.
 //!
-//! It is told what to do as a part of a run is (`part`): through standard input and as types, for
+//! What it is to do comes as that of an agent does: through standard input and as types, for
 //! everybody on the host may read the command line of a process. Its record it writes by itself.
 
 use std::fs::File;
-use std::io::Result;
+use std::io::{Read, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
-use crate::{child, inputs, part, run_command};
+use crate::{agent, child, inputs, run_command, streams};
 
 /// The subcommand, which has no help of its own.
 pub(crate) const NAME: &str = "turn";
@@ -67,7 +67,11 @@ pub(crate) fn make(
 
 /// Makes the run that this process is told of.
 pub(crate) fn execute() -> std::result::Result<ExitCode, Failure> {
-    let setup: Setup = part::told()?;
+    let mut setup = String::new();
+    let read = streams::input().read_to_string(&mut setup);
+    read.map_err(|error| agent::by_hand(&error.to_string()))?;
+    let setup: Setup =
+        serde_json::from_str(&setup).map_err(|error| agent::by_hand(&error.to_string()))?;
     inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
     run_command::execute_groups(setup.groups, setup.begun)
 }

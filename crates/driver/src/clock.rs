@@ -18,14 +18,9 @@ impl Clock {
         }
     }
 
-    /// The clock of another process of this host, by its epoch.
-    pub fn with_epoch(epoch_ns: u64) -> Self {
-        Clock { epoch_ns }
-    }
-
-    /// The epoch, in nanoseconds of the clock that all processes of a host share.
-    pub fn epoch_ns(&self) -> u64 {
-        self.epoch_ns
+    /// The clock that all processes of a host share: it starts when the host does.
+    pub fn of_host() -> Self {
+        Clock { epoch_ns: 0 }
     }
 
     /// Nanoseconds since the epoch; about 20 ns where the kernel's vDSO reads the TSC.

@@ -59,7 +59,7 @@ impl Collected {
     }
 
     /// All that a worker has measured until the end of the interval that it told last.
-    pub(crate) fn note_checkpoint(&mut self, worker: WorkerOutcome) {
+    pub fn note_checkpoint(&mut self, worker: WorkerOutcome) {
         let number = self.gathering.told(worker.place());
         let worker = self.with_total(worker);
         self.checkpoints
@@ -70,7 +70,7 @@ impl Collected {
     }
 
     /// What a worker that will end no more intervals has for all later checkpoints.
-    pub(crate) fn note_last_checkpoint(&mut self, worker: WorkerOutcome) {
+    pub fn note_last_checkpoint(&mut self, worker: WorkerOutcome) {
         let worker = self.with_total(worker);
         self.checkpoints.ended.push(worker);
     }

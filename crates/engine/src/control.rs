@@ -33,12 +33,18 @@ pub struct Control {
 }
 
 /// What a part of a run tells to whoever leads all parts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct PartEvents {
     /// Its workers are ready; [`Control::start_at`] says when all parts start.
-    pub on_ready: fn(),
+    pub on_ready: Arc<dyn Fn() + Send + Sync>,
     /// The first queries of all its workers have failed; [`Control::give_up`] ends all parts.
-    pub on_vain: fn(),
+    pub on_vain: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for PartEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PartEvents").finish_non_exhaustive()
+    }
 }
 
 impl Control {
@@ -80,7 +86,7 @@ impl Control {
     pub(crate) fn worker_is_in_vain(&self) {
         let in_vain = 1 + self.workers_in_vain.fetch_add(1, Ordering::Relaxed);
         if in_vain == self.workers {
-            match self.part {
+            match &self.part {
                 Some(part) => (part.on_vain)(),
                 None if self.gives_up => self.give_up(),
                 None => {}
@@ -156,7 +162,7 @@ impl Control {
     /// Called once by each worker when its clients are set up. The last one fixes the start.
     pub(crate) fn worker_is_ready(&self, now: Instant) {
         if self.workers_ready.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
-            match self.part {
+            match &self.part {
                 Some(part) => (part.on_ready)(),
                 None => self.start_at(now + START_DELAY),
             }

@@ -136,7 +136,7 @@ impl ThreadWorkers {
     }
 
     /// What the worker of a group, which has finished, has for all later checkpoints.
-    pub(crate) fn last_checkpoint(
+    pub fn last_checkpoint(
         &mut self,
         group: usize,
         driver: &mut impl Driver,

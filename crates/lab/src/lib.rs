@@ -2,7 +2,7 @@
 //!
 //! [`run`] takes a decided run and returns its record, on the kernel's sockets or in the
 //! simulator, [`capacity`] many in turn; [`ceiling`] measures the generator alone. [`target`]
-//! starts real DNS servers on free loopback ports and always cleans up after them; [`parts`]
+//! starts real DNS servers on free loopback ports and always cleans up after them; [`agents`]
 //! spreads a run over several processes; [`key_log`] writes TLS secrets to a file; [`trace`] finds
 //! the way to a server; [`host`] reads what a run record has to say about the machine. Linux only.
 //!
@@ -21,8 +21,8 @@
 //! * `trace`: the way to a server, by queries that go one hop further each time.
 //! * `ceiling`: what the generator could do if nothing else took time: engine and responder on
 //!   the two ends of the null driver, only the engine's turns counted.
-//! * `parts`: a run or a responder in several processes: what parent and part say to each other
-//!   (`parts`), and how what the parts measured becomes one record.
+//! * `agents`: a run or a responder in several processes, here or on other hosts: starting them,
+//!   their streams, and how what they measured becomes one record.
 //! * `host`: facts about a host, this one or one that a folder stands for, and the kernel's
 //!   counters, from `/proc` and `/sys`; `host::reading` adds what only `throng doctor` asks,
 //!   `host::usage` whose the CPU time is: ours, the target's, or something else's.
@@ -42,6 +42,7 @@
     allow(clippy::unwrap_used, reason = "a test that panics has failed")
 )]
 
+pub mod agents;
 pub mod capacity;
 pub mod ceiling;
 pub mod experiment;
@@ -50,7 +51,6 @@ pub mod host;
 pub mod key_log;
 pub mod line;
 pub mod observing;
-pub mod parts;
 pub mod ramp;
 pub mod run;
 pub mod target;

@@ -18,8 +18,9 @@ pub struct Degraded {
     pub survivors: u64,
     /// The sum of `intervals`.
     pub total: Interval,
-    /// What the survivors did from the end of the result on, in successive intervals. How queries
-    /// ended that were open then is counted here too, so accounts need not balance.
+    /// What those did that were not lost first, from the end of the result on and each until it
+    /// ended or was lost itself, in successive intervals. How queries ended that were open then is
+    /// counted here too, so accounts need not balance.
     pub intervals: Vec<Interval>,
 }
 
@@ -36,9 +37,9 @@ pub struct LostPart {
     pub noticed_ns: u64,
     /// Until when is known what it did.
     pub known_until_ns: u64,
-    /// Queries that it sent from the end of the result until then.
+    /// Queries that it sent from the end of the result until then, and that are not in `intervals`.
     pub sent: u64,
-    /// Queries that it may have sent from the end of the result on, at most.
+    /// The same until it must have stopped: so many it may have sent, at most.
     pub fate_unknown_max: u64,
 }
 

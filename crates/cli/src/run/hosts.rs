@@ -2,16 +2,15 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
-use lab::parts::{Event, Hello, PartCommand, Parts};
+use lab::agents::{AgentCommand, Greeted, GreetingError, Place, greet, own_hello};
 use lab::run::{Division, RunRequest};
 use sha2::{Digest, Sha256};
 
+use crate::agent;
 use crate::failure::Failure;
 use crate::inputs;
-use crate::part;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 
@@ -21,15 +20,6 @@ const SSH: &str = "ssh -T";
 const PROGRAM: &str = "throng";
 /// As many as a run may have processes.
 const HOSTS_MAX: usize = 1_024;
-/// Agents on one host that may be starting at a time: sshd drops further connections that are not
-/// authenticated yet from 10 on (MaxStartups).
-const GREETING_MAX: usize = 8;
-/// Characters that are shown of what is no agent's.
-const OUTPUT_SHOWN: usize = 80;
-/// How long all may take until they have said who they are.
-const HELLO_MAX: Duration = Duration::from_secs(60);
-/// How long one look at them takes.
-const TURN: Duration = Duration::from_millis(20);
 
 /// Where an agent is to be started.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,71 +69,20 @@ impl Hosts {
     ///
     /// # Errors
     /// One cannot be started, does not answer, or is another program.
-    pub(super) fn start(
-        &self,
-        clock: Clock,
-        interrupt: &Interrupt,
-    ) -> Result<(Parts, Vec<Hello>), Failure> {
-        let own = Hello::of_this(binary()?);
-        let mut parts = Parts::new(self.each.len() as u32, clock);
-        let mut hellos: Vec<Option<Hello>> = vec![None; self.each.len()];
-        let until = Instant::now() + HELLO_MAX;
-        let mut started = 0;
-        while let Some(missing) = hellos.iter().position(Option::is_none) {
-            while started < self.each.len() && self.greeting_at(started, &hellos) < GREETING_MAX {
-                parts.spawn(&self.each[started].command(&self.ssh))?;
-                started += 1;
-            }
-            if interrupt.has_come() {
-                return Err(Failure::interrupted("interrupted before the run began"));
-            }
-            match parts.next(TURN) {
-                Some((index, Event::Said(word, text))) if word == "hello" => {
-                    let hello: Hello = serde_json::from_str(&text)
-                        .map_err(|error| other(&parts, index, &error.to_string()))?;
-                    hello
-                        .check(&own)
-                        .map_err(|why| other(&parts, index, &why))?;
-                    hellos[index] = Some(hello);
-                }
-                Some((index, Event::Ended)) => return Err(self.unreachable(index, &mut parts)),
-                Some((index, Event::Said(word, text))) => {
-                    return Err(other_output(&parts, index, &format!("{word} {text}")));
-                }
-                Some((index, Event::Clock(_))) => {
-                    return Err(other(&parts, index, "it is no throng"));
-                }
-                None if Instant::now() > until => {
-                    let seconds = HELLO_MAX.as_secs();
-                    return Err(Failure::usage(
-                        format!("{}: no answer within {seconds} s", parts.name(missing)),
-                        "`ssh HOST true` has to work without a question",
-                    ));
-                }
-                None => {}
-            }
-        }
-        Ok((parts, hellos.into_iter().flatten().collect()))
+    pub(super) fn start(&self, clock: Clock, interrupt: &Interrupt) -> Result<Greeted, Failure> {
+        let own = own_hello(binary()?);
+        let commands: Vec<_> = self.each.iter().map(|it| it.command(&self.ssh)).collect();
+        let greeted = greet(&commands, Some(own), clock, || interrupt.has_come());
+        greeted.map_err(|error| match error {
+            GreetingError::Unreachable { agent, name, how } => self.unreachable(agent, &name, &how),
+            error => not_greeted(error),
+        })
     }
 
-    /// Agents on the host of the one at `next` that were started before it and have not said yet
-    /// who they are.
-    fn greeting_at(&self, next: usize, hellos: &[Option<Hello>]) -> usize {
-        let name = &self.each[next].name;
-        let before = self.each[..next].iter().zip(hellos);
-        before
-            .filter(|(host, hello)| host.name == *name && hello.is_none())
-            .count()
-    }
-
-    fn unreachable(&self, index: usize, parts: &mut Parts) -> Failure {
-        let host = &self.each[index];
+    fn unreachable(&self, agent: usize, name: &str, how: &str) -> Failure {
+        let host = &self.each[agent];
         Failure::usage(
-            format!(
-                "{}: no agent could be started: {}",
-                parts.name(index),
-                parts.end_of(index)
-            ),
+            format!("{name}: no agent could be started: {how}"),
             format!(
                 "`{} {} {} --version` has to work; the path of the program there goes behind the \
                  host's name",
@@ -155,40 +94,34 @@ impl Hosts {
     }
 }
 
-/// Something else than an agent's first words.
-fn other_output(parts: &Parts, index: usize, line: &str) -> Failure {
-    let shown: String = line.chars().filter(|it| !it.is_control()).collect();
-    let shown: String = shown.trim().chars().take(OUTPUT_SHOWN).collect();
-    Failure::usage(
-        format!(
-            "{}: it said `{shown}`, which is no agent's",
-            parts.name(index)
+/// Why agents could not be started.
+pub(super) fn not_greeted(error: GreetingError) -> Failure {
+    match error {
+        GreetingError::Interrupted => Failure::interrupted("interrupted before the run began"),
+        GreetingError::Unreachable { name, how, .. } => {
+            Failure::in_operation(format!("{name} died before the run: {how}"))
+        }
+        GreetingError::Foreign { name, said } => Failure::usage(
+            format!("{name}: it said `{said}`, which is no agent's"),
+            "`ssh HOST true` must print nothing: .bashrc and the like may print in interactive \
+             shells only",
         ),
-        "`ssh HOST true` must print nothing: .bashrc and the like may print in interactive \
-         shells only",
-    )
-}
-
-/// Another program.
-fn other(parts: &Parts, index: usize, why: &str) -> Failure {
-    Failure::usage(
-        format!("{}: {why}", parts.name(index)),
-        "copy this program there; all agents have to be the same one",
-    )
+        GreetingError::Other(error) => error.into(),
+    }
 }
 
 impl Host {
-    fn command(&self, ssh: &[String]) -> PartCommand {
+    fn command(&self, ssh: &[String]) -> AgentCommand {
         // The shell of that host splits the line into words.
         let program = shlex::try_quote(&self.program)
             .map_or_else(|_| self.program.clone(), |quoted| quoted.into_owned());
         let words = ssh[1..].iter().cloned();
-        let before = words.chain([self.name.clone(), program, part::NAME.to_owned()]);
-        PartCommand {
+        let before = words.chain([self.name.clone(), program, agent::NAME.to_owned()]);
+        AgentCommand {
             program: OsString::from(&ssh[0]),
             before: before.map(OsString::from).collect(),
-            after: vec![part::HELLO.into()],
-            host: Some(self.name.clone()),
+            after: vec![agent::HELLO.into()],
+            place: Place::Host(self.name.clone()),
         }
     }
 }
@@ -201,9 +134,9 @@ impl Host {
 pub(super) fn divide(
     requests: &mut [RunRequest],
     groups: &mut [Group],
-    hellos: &[Hello],
-    parts: &Parts,
+    greeted: &Greeted,
 ) -> Result<Division, Failure> {
+    let hellos: Vec<_> = greeted.hellos().collect();
     let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
     let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
     for (request, group) in requests.iter_mut().zip(groups.iter()) {
@@ -228,7 +161,7 @@ pub(super) fn divide(
         return Err(Failure::usage(
             format!(
                 "{}: it needs {needed} open files, and may have {limit}",
-                parts.name(index)
+                greeted.name(index)
             ),
             "raise the limit there (`ulimit -n`), or name more hosts, or one of them more often",
         ));
@@ -325,7 +258,7 @@ mod tests {
             program: "/opt/a b/throng".to_owned(),
         };
         let command = host.command(&["ssh".to_owned(), "-p".to_owned(), "22".to_owned()]);
-        let words = ["-p", "22", "node", "'/opt/a b/throng'", "part"];
+        let words = ["-p", "22", "node", "'/opt/a b/throng'", "agent"];
         assert_eq!(command.before, words.map(OsString::from));
     }
 }

@@ -22,13 +22,14 @@ pub(crate) mod unused;
 use std::time::Duration;
 
 use engine::Progress;
+use lab::agents::Connection;
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 use measure::experience::GroupRecord;
 use settings::Run;
 
+use crate::agent::{AgentIndex, Role, Shared};
 use crate::failure::Failure;
-use crate::part::{PartIndex, Role, Shared};
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 pub(crate) use address::{address_of, lookup_failure};
@@ -197,14 +198,15 @@ pub(crate) fn request(group: &Group) -> Result<RunRequest, Failure> {
     request::against(group)
 }
 
-/// Does the part of a run that is this process's.
-pub(crate) fn execute_part(
+/// Does the share of a run that is this agent's.
+pub(crate) fn execute_share(
+    connection: &mut Connection,
     groups: &[Group],
     role: Role,
     shared: Shared,
-    place: PartIndex,
+    place: AgentIndex,
 ) -> Result<(), Failure> {
-    processes::execute_part(groups, role, shared, place)
+    processes::execute_share(connection, groups, role, shared, place)
 }
 
 /// Checks all that can be checked without sending load: flags, files, this host, and whether

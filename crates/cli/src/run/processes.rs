@@ -1,18 +1,19 @@
-//! A run in several processes: the parent's side, and that of a part.
+//! A run of several agents: the lead's side, and that of an agent.
 
 use std::time::Duration;
 
 use driver::clock::Clock;
 use engine::PartOfRun;
-use lab::parts::{Parts, setup_line, start_responders};
+use lab::agents::{AgentCommand, Carrier, Connection, Greeted, greet, lead_run, start_responders};
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
+use serde_json::Value;
 
 use super::hosts::{self, Hosts};
 use super::prepared::{Prepared, prepare};
 use super::progress::Display;
+use crate::agent::{self, AgentIndex, Role, Setup, Shared, Work};
 use crate::failure::Failure;
-use crate::part::{self, PartIndex, Role, Setup, Shared, Work};
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 
@@ -23,7 +24,7 @@ enum Target {
     /// On threads of this process, until it is dropped.
     Here(Serving),
     /// In processes of its own.
-    Parts(Parts),
+    Processes(Carrier),
 }
 
 /// Runs in as many processes as `division` says.
@@ -33,7 +34,7 @@ pub(super) fn measure(
     (groups, quiet, shown_each): (&[Group], bool, Duration),
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
-    let (command, clock) = (part::command()?, Clock::start());
+    let (command, clock) = (agent::command()?, Clock::of_host());
     let setup = |role: Role| {
         let responder = prepared.responder.as_ref();
         let identity = responder.and_then(|responder| responder.identity.as_ref());
@@ -48,30 +49,27 @@ pub(super) fn measure(
             (Target::Here(serving), addresses)
         }
         Some(_) => {
-            let mut parts = Parts::new(division.responders, clock);
-            let addresses = start_responders(&mut parts, &command, |addresses| {
+            let mut carrier = Carrier::new(division.responders, clock);
+            let addresses = start_responders(&mut carrier, &command, |addresses| {
                 setup(Role::Target).at(addresses).to_json()
             })?;
-            (Target::Parts(parts), addresses)
+            (Target::Processes(carrier), addresses)
         }
     };
-    let epoch_ns = clock.epoch_ns();
-    let setup = setup(Role::Generator { epoch_ns }).at(Some(&addresses));
-    let setup = setup.to_json();
+    let setup = setup(Role::Generator).at(Some(&addresses)).to_json();
     prepared.point_at(&addresses);
     prepared.look_before()?;
-    let mut parts = Parts::new(division.processes, clock);
-    for _ in 0..division.processes {
-        parts.start(&command, &setup)?;
-    }
+    let commands: Vec<AgentCommand> = vec![command; division.processes as usize];
+    let greeted = greet(&commands, None, clock, || interrupt.has_come());
+    let greeted = greeted.map_err(hosts::not_greeted)?;
     // A responder on threads of this process serves until the run is over.
     let (responders, serving) = match target {
         Target::Foreign => (None, None),
         Target::Here(serving) => (None, Some(serving)),
-        Target::Parts(parts) => (Some(parts), None),
+        Target::Processes(carrier) => (Some(carrier), None),
     };
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    let mut record = lead(of_run, (parts, responders), clock, (interrupt, watch))?;
+    let mut record = lead(of_run, (greeted, setup), responders, (interrupt, watch))?;
     if let Some(serving) = serving {
         lab::run::note_responder(&mut record, &serving.stop(), None);
     }
@@ -85,23 +83,21 @@ pub(super) fn measure_on(
     (groups, quiet, shown_each): (&[Group], bool, Duration),
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
-    let clock = Clock::start();
     let mut groups = groups.to_vec();
-    let (mut parts, hellos) = hosts.start(clock, interrupt)?;
-    let division = hosts::divide(&mut prepared.requests, &mut groups, &hellos, &parts)?;
+    let greeted = hosts.start(Clock::of_host(), interrupt)?;
+    let division = hosts::divide(&mut prepared.requests, &mut groups, &greeted)?;
     super::check_loss(&groups[0].run, &division)?;
-    let role = Role::Agent;
+    let role = Role::Elsewhere;
     let setup = Setup::new(Work::Run { groups, role }, None).to_json();
-    parts.say_to_all(&setup_line(&setup));
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    lead(of_run, (parts, None), clock, (interrupt, watch))
+    lead(of_run, (greeted, setup), None, (interrupt, watch))
 }
 
-/// Leads the parts through the run, with the progress display.
+/// Leads the agents through the run, with the progress display.
 fn lead(
     (requests, quiet, shown_each): (&[RunRequest], bool, Duration),
-    parts: (Parts, Option<Parts>),
-    clock: Clock,
+    agents: (Greeted, Value),
+    responders: Option<Carrier>,
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
     let control = lab::run::control(requests);
@@ -111,39 +107,41 @@ fn lead(
         display.show(progress);
         watch(progress);
     };
-    let record = lab::parts::run_parts(requests, parts, (clock, &control), show);
+    let record = lead_run(agents, requests, responders, &control, show);
     display.finish();
     Ok(record?)
 }
 
-/// Does a part of a run: simulates a share of the clients, or answers as the target.
-pub(super) fn execute_part(
+/// Does a share of a run: simulates some of the clients, or answers as the target.
+pub(super) fn execute_share(
+    connection: &mut Connection,
     groups: &[Group],
     role: Role,
     (identity, addresses): Shared,
-    place: PartIndex,
+    place: AgentIndex,
 ) -> Result<(), Failure> {
     let mut prepared = prepare(groups, identity)?;
-    let is_elsewhere = matches!(role, Role::Agent);
-    let clock = match (role, &prepared.responder) {
-        (Role::Generator { epoch_ns }, _) => Clock::with_epoch(epoch_ns),
-        (Role::Agent, _) => Clock::start(),
-        (Role::Target, Some(responder)) => return responder.serve_part(place, addresses),
+    let is_elsewhere = matches!(role, Role::Elsewhere);
+    match (role, &prepared.responder) {
+        (Role::Generator | Role::Elsewhere, _) => {}
+        (Role::Target, Some(responder)) => {
+            return responder.serve_share(connection, place, addresses);
+        }
         (Role::Target, None) => {
             let what = "the setup of a process is wrong: no responder";
             return Err(Failure::in_operation(what));
         }
-    };
+    }
     let division = Division::into(&mut prepared.requests, place.count);
     prepared.point_at(&addresses.unwrap_or_default());
     let part = PartOfRun {
         threads: division.threads_of(place.index),
-        clock,
+        clock: connection.clock(),
     };
     if is_elsewhere {
         prepared.look_before()?;
     }
-    lab::parts::run_part(&prepared.requests, part, is_elsewhere)?;
+    lab::agents::run_share(connection, &prepared.requests, part, is_elsewhere)?;
     for request in &prepared.requests {
         super::tls::report_losses(request.tls.as_ref());
     }

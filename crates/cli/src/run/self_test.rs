@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use driver::sim::{Jitter, Link, WorldConfig};
+use lab::agents::Connection;
 use lab::run::{ResponderShare, RunRequest, Serving, Simulation, SocketUse};
 use measure::RunRecord;
 use proto::Transport;
@@ -15,10 +16,10 @@ use settings::{DriverChoice, Run};
 use super::group::share_rounds;
 use super::prepared::Prepared;
 use super::{request, tls};
+use crate::agent::AgentIndex;
 use crate::args::doh::Server;
 use crate::failure::Failure;
-use crate::part::PartIndex;
-use crate::responder::config_of_part;
+use crate::responder::config_of_share;
 use crate::run::group::Group;
 use crate::secrets;
 use crate::signals::Interrupt;
@@ -59,10 +60,11 @@ impl Responder {
         })
     }
 
-    /// Serves as one of several processes, until the parent ends it.
-    pub(super) fn serve_part(
+    /// Serves as one of several processes, until the lead ends it.
+    pub(super) fn serve_share(
         &self,
-        place: PartIndex,
+        connection: &mut Connection,
+        place: AgentIndex,
         addresses: Option<Vec<(Transport, SocketAddr)>>,
     ) -> Result<(), Failure> {
         let share = ResponderShare {
@@ -70,8 +72,8 @@ impl Responder {
             count: place.count,
             addresses,
         };
-        let config = config_of_part(self.config.clone(), place);
-        lab::parts::serve_part(&config, (&self.cpus, self.sockets), &share)?;
+        let config = config_of_share(self.config.clone(), place);
+        lab::agents::serve_share(connection, &config, (&self.cpus, self.sockets), &share)?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ mod recorded_transport;
 mod request;
 mod self_test;
 pub mod shares;
-mod simulation;
+pub(crate) mod simulation;
 
 use std::sync::Arc;
 

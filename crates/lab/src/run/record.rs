@@ -45,8 +45,8 @@ pub(crate) struct Surroundings {
 #[derive(Clone)]
 pub(crate) struct Started {
     /// None in virtual time, and where there are no random numbers.
-    id: Option<String>,
-    unix_time: Duration,
+    pub(crate) id: Option<String>,
+    pub(crate) unix_time: Duration,
 }
 
 impl Started {

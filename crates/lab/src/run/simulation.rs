@@ -23,7 +23,7 @@ use responder::{Counters, ResponderConfig};
 use target::Target;
 
 mod account;
-mod target;
+pub(crate) mod target;
 
 use super::record::{Started, Surroundings, from_outcome};
 use super::{RunError, RunRequest};

@@ -235,7 +235,7 @@ fn hosts_that_cannot_be_reached_are_told() {
     assert!(told.contains("--version` has to work"), "{told}");
     let fleet = Fleet::with("hosts-echo", &["here"], "/bin/echo");
     fleet.run(load).refused_with(
-        "it said `part 0/1 hello`, which is no agent's",
+        "it said `agent 0/1 hello`, which is no agent's",
         "print nothing",
     );
     // What a shell there prints first may be in any encoding, and it may go on for ever.
@@ -257,6 +257,33 @@ fn hosts_that_cannot_be_reached_are_told() {
     fleet
         .run("--clients 2 --rate 10 --duration 1s")
         .refused_with("divided among 2 agents, not 3", "--clients");
+}
+
+/// One that is asked to end by its own host reports what it has done.
+#[test]
+fn an_agent_that_gets_sigterm_loses_nothing() {
+    let fleet = Fleet::new("hosts-leaves", &["here", "there"]);
+    let path = fleet.folder.path("record.json");
+    let mut running = Running::begin(&format!(
+        "{} --clients 8 --rate 400 --arrival constant --duration 1m --interval 100ms \
+         --record {path}",
+        fleet.flags
+    ));
+    // With a checkpoint of both.
+    running.wait_for_intervals(51);
+    let parts = parts_of(running.child.id());
+    execute(&format!("kill -s TERM {}", parts[1])).succeeded();
+    let (code, _, stderr) = running.ended();
+    assert_eq!(code, Some(1), "{stderr}");
+    let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
+    let degraded = record.degraded.as_ref().unwrap();
+    let [lost] = degraded.lost.as_slice() else {
+        panic!("{degraded:?}");
+    };
+    assert_eq!(lost.how, "it was asked to end (SIGTERM) on there");
+    assert_eq!(lost.fate_unknown_max, lost.sent);
+    let known = record.total.counts.sent + degraded.total.counts.sent;
+    assert_eq!(fleet.received(), known + lost.sent);
 }
 
 /// Agents of a lead that is stopped (SIGSTOP) stop sending by themselves, and end.

@@ -100,6 +100,23 @@ fn a_restart_is_an_outage_around_it_and_nowhere_else() {
     assert_eq!(left_in(&folder), 0);
 }
 
+/// Whoever waits for the beginning of a run learns of that of one in several processes.
+#[test]
+fn a_run_in_several_processes_has_operations() {
+    let folder = Folder::new("operations-processes");
+    let lab = "[lab]\noperation = \"restart\"\nat = \"20%\"\n";
+    let runs = RUNS.replace("clients = 2\n", "clients = 2\nprocesses = 2\n");
+    let text = format!("{runs}{lab}{}", servers(&["nsd"]));
+    experiment(&folder, &text, "run FILE --output OUT").succeeded();
+    let made = made(&folder);
+    let [(_, record, around)] = made.as_slice() else {
+        panic!("{} records", made.len());
+    };
+    check_whole(record, around);
+    assert_eq!(record.processes, 2);
+    assert_eq!(left_in(&folder), 0);
+}
+
 #[test]
 fn servers_reload_while_they_answer() {
     let folder = Folder::new("operations-reload");

@@ -256,8 +256,10 @@ fn more_clients_than_an_address_has_ports_get_further_addresses() {
 
 #[test]
 fn commands_for_throng_itself_are_refused_without_a_setup() {
-    let told = throng("part 0/1 run").ended_with(1);
+    let finished = throng("agent 0/1");
+    let told = finished.stderr.clone();
     assert!(told.contains("for `throng` itself"), "{told}");
+    finished.ended_with(1);
     throng("turn").refused_with("for `throng` itself", "throng run");
 }
 
@@ -309,7 +311,7 @@ fn nobody_sees_in_a_part_what_its_parent_was_given() {
         "--format json --processes 2 --clients 4 --rate 100 --tsig hmac-sha256:k:{SECRET}"
     ));
     for part in parts_of(running.child.id()) {
-        assert!(of_process(part, "cmdline").contains("part\0"));
+        assert!(of_process(part, "cmdline").contains("agent\0"));
         check_without_secret(part);
     }
     signal(&running.child, "INT");

@@ -16,7 +16,7 @@ use super::Simulation;
 use crate::run::RunRequest;
 
 /// A responder with its endpoint of the world.
-pub(super) struct Target {
+pub(crate) struct Target {
     worker: ResponderWorker,
     driver: SimDriver,
     listen: Vec<(Transport, std::net::SocketAddr)>,
@@ -37,7 +37,7 @@ impl Target {
     ///
     /// # Errors
     /// The responder's configuration contradicts itself, or models one server where there are more.
-    pub(super) fn open_all(
+    pub(crate) fn open_all(
         groups: &[RunRequest],
         simulation: &Simulation,
         world: (&World, &Arc<Control>),
@@ -93,16 +93,16 @@ impl Target {
         Ok(target)
     }
 
-    pub(super) fn endpoint(&self) -> EndpointId {
+    pub(crate) fn endpoint(&self) -> EndpointId {
         self.driver.endpoint()
     }
 
-    pub(super) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &Counters {
         self.worker.counters()
     }
 
     /// One turn.
-    pub(super) fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         self.come_and_go();
         self.observe_run();
         let until = self.worker.step(&mut self.driver).min(self.limit_backlog());

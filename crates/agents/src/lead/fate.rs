@@ -1,4 +1,4 @@
-//! How much a lost part may have sent of which nothing is known.
+//! How much a lost agent may have sent of which nothing is known.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const SENT_QPS_MAX: f64 = 20e6;
 /// Standard deviations by which random arrivals exceed their mean in less than one of 10^15 runs.
 const DEVIATIONS: f64 = 8.0;
 
-/// What is known of a lost part.
+/// What is known of a lost agent.
 pub(super) struct Known {
     /// Since the last interval that it told.
     pub(super) silence: Duration,
@@ -22,11 +22,11 @@ pub(super) struct Known {
     pub(super) total: Counts,
 }
 
-/// More queries than this it has not sent beside those that it told, as one of so many parts: as
+/// More queries than this it has not sent beside those that it told, as one of so many agents: as
 /// many as were due, or as can be sent in that time.
-pub(super) fn sent_max(plans: &[&Plan], parts: usize, known: &Known) -> u64 {
+pub(super) fn sent_max(plans: &[Plan], agents: usize, known: &Known) -> u64 {
     let threads = plans.iter().map(|plan| plan.workers).max();
-    let threads = u64::from(threads.unwrap_or(1)).div_ceil(parts as u64);
+    let threads = u64::from(threads.unwrap_or(1)).div_ceil(agents as u64);
     let most = SENT_QPS_MAX * threads as f64 * known.silence.as_secs_f64();
     let due = plans.iter().map(|plan| due_max(plan, threads, known.run));
     let due: Option<f64> = due.sum();
@@ -39,7 +39,7 @@ pub(super) fn sent_max(plans: &[&Plan], parts: usize, known: &Known) -> u64 {
     rest.map_or(most, |rest| most.min(rest.max(0.0))).ceil() as u64
 }
 
-/// Queries of a group that were due at one of its parts, at most; none if time alone does not make
+/// Queries of a group that were due at one of its agents, at most; none if time alone does not make
 /// them due, or if they may be sent more than once.
 fn due_max(plan: &Plan, threads: u64, run: Duration) -> Option<f64> {
     let Arrival::Open {
@@ -99,8 +99,8 @@ mod tests {
             warmup: Counts::default(),
             total: counts(sent, 100),
         };
-        // One of two parts. Due in 10 s: 10,000, and 8 times 100 for random arrivals.
-        let most = |known: &Known| sent_max(&[&open], 2, known);
+        // One of two agents. Due in 10 s: 10,000, and 8 times 100 for random arrivals.
+        let most = |known: &Known| sent_max(std::slice::from_ref(&open), 2, known);
         let rest = most(&known(1, 9_000));
         assert!((1_800..1_810).contains(&rest), "{rest}");
         assert_eq!(most(&known(1, 90_000)), 0);
@@ -108,7 +108,7 @@ mod tests {
             outstanding: 10,
             rate_qps_max: None,
         });
-        let rest = sent_max(&[&open, &closed], 2, &known(2, 9_000));
+        let rest = sent_max(&[open, closed], 2, &known(2, 9_000));
         assert_eq!(rest, 80_000_000);
     }
 }

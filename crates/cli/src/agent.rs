@@ -1,16 +1,15 @@
-//! `throng part I/N`: one process of a command that needs several. Nobody but its parent starts it.
+//! `throng agent I/N`: one process of a command that needs several. Nobody but its lead starts it.
 //!
-//! Its parent tells it through standard input (`lab::parts`) what the command was told, as types
-//! and not as a command line, with what only one process can read or make: standard input, the
-//! responder's ports and certificate. Everybody on the host may read the command line of a process,
-//! and settings may have keys: so they are not on it. Files it reads by itself.
+//! Its lead says through standard input (`lab::agents`) what it is to do, as types and not as a
+//! command line, with what only one process can read or make: standard input, the responder's ports
+//! and certificate. Everybody on the host may read the command line of a process, and settings may
+//! have keys: so they are not on it. On this host it reads files by itself.
 
 use std::net::SocketAddr;
 
-use lab::parts::{PartCommand, child};
+use lab::agents::{AgentCommand, Place};
 use proto::Transport;
 use responder::certificate::Identity;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,21 +19,21 @@ use crate::inputs;
 use crate::run::group::Group;
 
 /// The subcommand, which has no help of its own.
-pub(crate) const NAME: &str = "part";
-/// Behind its place: it says first who it is, because its parent is on another host.
+pub(crate) const NAME: &str = "agent";
+/// Behind its number: it says first who it is, because its lead is on another host.
 pub(crate) const HELLO: &str = "hello";
 
-/// What a part is told at its start.
+/// What an agent is to do.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) work: Work,
-    /// Where the responder listens; none for its first part, which opens the ports.
+    /// Where the responder listens; none for its first process, which opens the ports.
     pub(crate) addresses: Option<Vec<(Transport, SocketAddr)>>,
     pub(crate) certificate: Option<Certificate>,
     pub(crate) inputs: Value,
 }
 
-/// What a part has a share in.
+/// What an agent has a share in.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Work {
     /// A run.
@@ -43,13 +42,13 @@ pub(crate) enum Work {
     Responder(Box<ResponderArguments>),
 }
 
-/// On which side of a run a part is.
+/// On which side of a run an agent is.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// It simulates clients; times are since this instant of the shared clock.
-    Generator { epoch_ns: u64 },
+    /// It simulates clients on the host of its lead, whose clock it shares.
+    Generator,
     /// The same on another host, by a clock of its own.
-    Agent,
+    Elsewhere,
     /// It is the target.
     Target,
 }
@@ -62,7 +61,7 @@ pub(crate) struct Certificate {
 }
 
 impl Setup {
-    /// What the first part of a command is told.
+    /// What the first agent of a command is to do.
     pub(crate) fn new(work: Work, identity: Option<&Identity>) -> Self {
         let certificate = identity.map(|identity| Certificate {
             chain: identity.certificate_pem.clone(),
@@ -84,51 +83,42 @@ impl Setup {
         }
     }
 
-    /// As the parent sends it.
+    /// As the lead sends it.
     pub(crate) fn to_json(&self) -> Value {
         serde_json::to_value(self).expect("settings are data, and their maps have names for keys")
     }
 }
 
-/// What this process is told at its start.
-///
-/// # Errors
-/// Nothing: nobody but `throng` starts it.
-pub(crate) fn told<T: DeserializeOwned>() -> Result<T, Failure> {
-    let setup = child::receive_setup().map_err(by_hand)?;
-    serde_json::from_value(setup).map_err(|error| by_hand(error.to_string()))
-}
-
 /// A person has started what only `throng` starts.
-pub(crate) fn by_hand(reason: String) -> Failure {
+pub(crate) fn by_hand(reason: &str) -> Failure {
     Failure::usage(
         format!("this command is for `throng` itself: {reason}"),
         "use `throng run`; --processes N divides a run",
     )
 }
 
-/// A part's place among those of its parent.
+/// An agent's place among those of its lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PartIndex {
+pub(crate) struct AgentIndex {
     /// From 0.
     pub(crate) index: u32,
     /// How many there are.
     pub(crate) count: u32,
 }
 
-/// How this command starts its parts.
-pub(crate) fn command() -> Result<PartCommand, Failure> {
+/// How this command starts agents on this host.
+pub(crate) fn command() -> Result<AgentCommand, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::in_operation(format!("cannot start further processes: {error}"))
     })?;
-    Ok(PartCommand {
+    Ok(AgentCommand {
         program: program.into(),
         before: vec![NAME.into()],
         after: Vec::new(),
-        host: None,
+        place: Place::Here,
     })
 }
 
-/// What the parts of a command share: the certificate that their parent has made, and where the
-/// responder listens, none for its first part.
+/// What the agents of a command share: the certificate that their lead has made, and where the
+/// responder listens, none for its first process.
 pub(crate) type Shared = (Option<Identity>, Option<Vec<(Transport, SocketAddr)>>);

@@ -1,0 +1,301 @@
+//! The agent's side.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use proto::Instant;
+use serde_json::Value;
+
+use crate::message::{FromAgent, ToAgent};
+use crate::{BEAT_EVERY, DEAD_MAN};
+
+/// How long an agent that was stopped itself looks once more whether its lead has said something
+/// meanwhile.
+const LAST_LOOK: Duration = Duration::from_millis(200);
+/// For how long it waits for what it is to do: that is said when all agents have been started.
+const SETUP_MAX: Duration = Duration::from_secs(120);
+
+/// What an agent is to do.
+#[derive(Debug, PartialEq)]
+pub enum Order {
+    /// Prepare this.
+    Setup(Value),
+    /// Start at that instant of its own clock.
+    StartAt(Instant),
+    /// End early, and report.
+    Stop,
+    /// The same, and wait for open queries for a second at most.
+    Interrupt,
+    /// The same as `Stop`, because nothing was answered.
+    GiveUp,
+    /// Stop sending at once, and end with the exit code of this.
+    Abandon(Abandoned),
+}
+
+/// Why an agent does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abandoned {
+    /// It has heard nothing from its lead for [`DEAD_MAN`].
+    Unheard,
+    /// It has heard of the start when that was over.
+    Late,
+}
+
+impl Abandoned {
+    /// The exit code of the agent's process.
+    pub fn exit_code(self) -> i32 {
+        match self {
+            Abandoned::Unheard => 97,
+            Abandoned::Late => 98,
+        }
+    }
+
+    /// What this exit code of an agent's process means.
+    pub fn of_exit_code(code: i32) -> Option<Abandoned> {
+        let mut all = [Abandoned::Unheard, Abandoned::Late].into_iter();
+        all.find(|it| it.exit_code() == code)
+    }
+}
+
+/// What an agent hears and says. It is told of every message, asked for what it has to say, for
+/// orders and for the next instant at which it wants to be called.
+#[derive(Debug)]
+pub struct AgentLink {
+    /// When the lead was heard last.
+    heard: Instant,
+    /// For how long it may say nothing; none if it may for ever.
+    silence_max: Option<Duration>,
+    /// Until when it looks once more, since its lead seems to be gone.
+    looks_until: Option<Instant>,
+    /// When it said last that it is there, once it knows what to do.
+    beaten: Option<Instant>,
+    /// When it could start, and has yet to hear whether it does.
+    armed: Option<Instant>,
+    is_over: bool,
+    says: VecDeque<FromAgent>,
+    orders: VecDeque<Order>,
+}
+
+impl AgentLink {
+    /// An agent that has yet to hear what to do.
+    pub fn new(now: Instant) -> Self {
+        AgentLink {
+            heard: now,
+            silence_max: Some(SETUP_MAX),
+            looks_until: None,
+            beaten: None,
+            armed: None,
+            is_over: false,
+            says: VecDeque::new(),
+            orders: VecDeque::new(),
+        }
+    }
+
+    /// The lead says something, which was read at `now`.
+    pub fn hear(&mut self, message: ToAgent, now: Instant) {
+        if self.is_over {
+            return;
+        }
+        self.moves(now);
+        match message {
+            ToAgent::Setup(setup) => self.prepare(setup, Some(DEAD_MAN), now),
+            ToAgent::Serve(setup) => self.prepare(setup, None, now),
+            ToAgent::Clock { asked_ns } => self.say(FromAgent::Clock {
+                asked_ns,
+                theirs_ns: now.as_nanos(),
+            }),
+            ToAgent::Beat => {}
+            ToAgent::Arm { at_ns } => self.arm(at_ns, now),
+            ToAgent::Go { at_ns } => self.start(Instant::from_nanos(at_ns), now),
+            ToAgent::Stop => self.orders.push_back(Order::Stop),
+            ToAgent::Interrupt => self.orders.push_back(Order::Interrupt),
+            ToAgent::GiveUp => self.orders.push_back(Order::GiveUp),
+        }
+    }
+
+    /// A part of a long message has come.
+    pub fn moves(&mut self, now: Instant) {
+        (self.heard, self.looks_until) = (now, None);
+    }
+
+    fn prepare(&mut self, setup: Value, silence_max: Option<Duration>, now: Instant) {
+        (self.silence_max, self.beaten) = (silence_max, Some(now));
+        self.say(FromAgent::Beat);
+        self.orders.push_back(Order::Setup(setup));
+    }
+
+    fn arm(&mut self, at_ns: u64, now: Instant) {
+        let at = Instant::from_nanos(at_ns);
+        self.armed = Some(at).filter(|at| *at > now);
+        self.say(match self.armed {
+            Some(_) => FromAgent::Armed { at_ns },
+            None => late(at, now),
+        });
+    }
+
+    /// One that begins in its past would send all at once that was due meanwhile.
+    fn start(&mut self, at: Instant, now: Instant) {
+        self.armed = None;
+        match at > now {
+            true => self.orders.push_back(Order::StartAt(at)),
+            false => {
+                self.say(late(at, now));
+                self.abandon(Abandoned::Late);
+            }
+        }
+    }
+
+    /// Says something.
+    pub fn say(&mut self, message: FromAgent) {
+        if !self.is_over {
+            self.says.push_back(message);
+        }
+    }
+
+    /// Somebody else asks this agent to end: its lead gets what it has measured.
+    pub fn leave(&mut self) {
+        self.say(FromAgent::Leaving);
+        self.orders.push_back(Order::Interrupt);
+    }
+
+    /// Its lead does not take what it says.
+    pub fn overflow(&mut self) {
+        self.abandon(Abandoned::Unheard);
+    }
+
+    /// The time goes on.
+    pub fn pass(&mut self, now: Instant) {
+        if self.is_over {
+            return;
+        }
+        if let Some(at) = self.armed.take_if(|at| now >= *at) {
+            // The others have begun, if its lead thinks that it has.
+            self.say(late(at, now));
+        }
+        match (self.silence_max, self.looks_until) {
+            (_, Some(until)) if now >= until => self.abandon(Abandoned::Unheard),
+            // What was said while this process was stopped has yet to be read.
+            (Some(most), None) if now >= self.heard + most => {
+                self.looks_until = Some(now + LAST_LOOK);
+            }
+            _ => {}
+        }
+        if self.beaten.is_some_and(|at| now >= at + BEAT_EVERY) {
+            self.beaten = Some(now);
+            self.say(FromAgent::Beat);
+        }
+    }
+
+    /// It says nothing more: its lead takes it for lost.
+    fn abandon(&mut self, why: Abandoned) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        self.orders.push_back(Order::Abandon(why));
+    }
+
+    /// When [`AgentLink::pass`] is to be called next, at the latest.
+    pub fn next_due(&self) -> Instant {
+        if self.is_over {
+            return Instant::FAR_FUTURE;
+        }
+        let most = self.silence_max.map(|most| self.heard + most);
+        let looks = self.looks_until.or(most);
+        let beats = self.beaten.map(|at| at + BEAT_EVERY);
+        let each = looks.into_iter().chain(beats).chain(self.armed);
+        each.min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// What it has to say next.
+    pub fn poll_message(&mut self) -> Option<FromAgent> {
+        self.says.pop_front()
+    }
+
+    /// What it is to do next.
+    pub fn poll_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+}
+
+fn late(at: Instant, now: Instant) -> FromAgent {
+    FromAgent::Late {
+        at_ns: at.as_nanos(),
+        now_ns: now.as_nanos(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn orders(link: &mut AgentLink) -> Vec<Order> {
+        std::iter::from_fn(|| link.poll_order()).collect()
+    }
+
+    fn says(link: &mut AgentLink) -> usize {
+        std::iter::from_fn(|| link.poll_message()).count()
+    }
+
+    #[test]
+    fn an_agent_that_hears_nothing_stops() {
+        let mut link = AgentLink::new(at(0));
+        link.pass(at(60_000));
+        assert_eq!((orders(&mut link), says(&mut link)), (vec![], 0));
+        let mut serves = AgentLink::new(at(0));
+        serves.hear(ToAgent::Serve(Value::Null), at(1));
+        serves.pass(at(100_000));
+        serves.pass(at(200_000));
+        assert_eq!(orders(&mut serves), [Order::Setup(Value::Null)]);
+        link.hear(ToAgent::Setup(Value::Null), at(60_000));
+        assert_eq!(orders(&mut link), [Order::Setup(Value::Null)]);
+        let mut now = at(60_000);
+        while now < at(70_000) {
+            link.pass(now);
+            now = link.next_due();
+        }
+        assert_eq!(orders(&mut link), []);
+        // Twice a second, and when it was told what to do.
+        assert_eq!(says(&mut link), 1 + 19);
+        link.pass(now);
+        link.pass(link.next_due());
+        link.pass(link.next_due());
+        assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
+        link.hear(ToAgent::Stop, at(71_000));
+        link.say(FromAgent::Vain);
+        assert_eq!((orders(&mut link), says(&mut link)), (vec![], 1));
+    }
+
+    /// Stopped for a minute itself, it finds what its lead has said meanwhile.
+    #[test]
+    fn an_agent_that_was_stopped_looks_once_more() {
+        let mut link = AgentLink::new(at(0));
+        link.hear(ToAgent::Setup(Value::Null), at(0));
+        link.pass(at(60_000));
+        link.hear(ToAgent::Beat, at(60_001));
+        link.pass(at(60_500));
+        assert_eq!(orders(&mut link), [Order::Setup(Value::Null)]);
+    }
+
+    #[test]
+    fn a_start_in_the_past_is_refused() {
+        let mut link = AgentLink::new(at(0));
+        // There is another try.
+        link.hear(ToAgent::Arm { at_ns: 10_000_000 }, at(25));
+        assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
+        assert_eq!(orders(&mut link), []);
+        let at_ns = 100_000_000;
+        link.hear(ToAgent::Arm { at_ns }, at(30));
+        assert!(matches!(link.poll_message(), Some(FromAgent::Armed { .. })));
+        // The others have begun.
+        link.hear(ToAgent::Go { at_ns }, at(101));
+        assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
+        assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Late)]);
+        let mut link = AgentLink::new(at(0));
+        link.hear(ToAgent::Go { at_ns }, at(99));
+        assert_eq!(orders(&mut link), [Order::StartAt(at(100))]);
+    }
+}

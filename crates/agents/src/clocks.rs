@@ -1,0 +1,219 @@
+//! The clock of an agent on another host, beside that of its lead.
+//!
+//! An agent says what its clock shows whenever it is asked. When it read it is not known, but that
+//! it was between question and answer: so half of the round trip is how wrong the difference may
+//! be, whatever the way there and the way back took. Clocks run at different rates, so what was
+//! seen some time ago may be wrong by more.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use proto::Instant;
+
+use crate::BEAT_EVERY;
+
+/// The most by which two clocks drift apart: 500 ppm, which is the most that Linux corrects.
+const DRIFT_MAX_PPM: i128 = 500;
+/// Exchanges before a start; where each takes long, as many as there are in [`ENOUGH`].
+const EXCHANGES: usize = 32;
+const EXCHANGES_MIN: usize = 3;
+const ENOUGH: Duration = Duration::from_secs(5);
+/// How long an exchange counts.
+const EXCHANGE_LASTS: Duration = Duration::from_secs(20);
+/// How long an answer may take before the next question is asked.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// A question and its answer, in nanoseconds of the two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// When it was asked, by the lead's clock.
+    pub(crate) asked_ns: u64,
+    /// What the agent's clock showed.
+    pub(crate) theirs_ns: u64,
+    /// When the answer was there, by the lead's clock.
+    pub(crate) answered_ns: u64,
+}
+
+/// What the clock of an agent shows beside that of its lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offset {
+    /// Its time less the lead's.
+    pub(crate) offset_ns: i128,
+    /// By how much that may be wrong.
+    pub(crate) bound_ns: u64,
+}
+
+impl Exchange {
+    /// How long it took.
+    fn round_trip(&self) -> Duration {
+        Duration::from_nanos(self.answered_ns.saturating_sub(self.asked_ns))
+    }
+
+    /// The difference, as it is at an instant of the lead's clock after the exchange.
+    fn offset_at(&self, now: Instant) -> Offset {
+        let (asked, answered) = (i128::from(self.asked_ns), i128::from(self.answered_ns));
+        let age = i128::from(now.as_nanos().saturating_sub(self.asked_ns));
+        let bound = (answered - asked + 1) / 2 + age * DRIFT_MAX_PPM / 1_000_000;
+        Offset {
+            offset_ns: i128::from(self.theirs_ns) - (asked + answered) / 2,
+            bound_ns: u64::try_from(bound).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Offset {
+    /// What the agent's clock shows when the lead's shows that.
+    pub(crate) fn theirs(&self, own: Instant) -> u64 {
+        let theirs = i128::from(own.as_nanos()) + self.offset_ns;
+        u64::try_from(theirs).unwrap_or_default()
+    }
+}
+
+/// What is known of the clock of one agent.
+#[derive(Debug, Default)]
+pub(crate) struct AgentsClock {
+    exchanges: VecDeque<Exchange>,
+    /// When it was asked last, and whether it has answered.
+    asked: Option<Instant>,
+    has_answered: bool,
+}
+
+impl AgentsClock {
+    /// True if it is to be asked now, and then it is: without a pause if that `hurries`.
+    pub(crate) fn is_due(&mut self, now: Instant, hurries: bool) -> bool {
+        let pause = match (self.has_answered, hurries) {
+            (true, true) => Duration::ZERO,
+            (true, false) => BEAT_EVERY,
+            (false, _) => ANSWER_MAX,
+        };
+        let is_due = self.asked.is_none_or(|asked| now >= asked + pause);
+        if is_due {
+            (self.asked, self.has_answered) = (Some(now), false);
+        }
+        is_due
+    }
+
+    /// It has said what it shows.
+    pub(crate) fn note(&mut self, exchange: Exchange) {
+        self.has_answered = true;
+        // An answer to a question of another's clock is none.
+        if exchange.asked_ns > exchange.answered_ns {
+            return;
+        }
+        self.exchanges.push_back(exchange);
+        let counts_from = (exchange.answered_ns).saturating_sub(EXCHANGE_LASTS.as_nanos() as u64);
+        while self.exchanges.len() > EXCHANGES
+            && let Some(_) = self.exchanges.pop_front_if(|it| it.asked_ns < counts_from)
+        {}
+        if self.exchanges.len() > 2 * EXCHANGES {
+            self.exchanges.pop_front();
+        }
+    }
+
+    /// True if enough is known for a start: recent exchanges.
+    pub(crate) fn is_known(&self, now: Instant) -> bool {
+        let ago = |time: Duration| now.as_nanos().saturating_sub(time.as_nanos() as u64);
+        let counts_from = ago(EXCHANGE_LASTS);
+        let recent = self
+            .exchanges
+            .iter()
+            .filter(|it| it.asked_ns >= counts_from);
+        let took_long = recent
+            .clone()
+            .next()
+            .is_some_and(|it| it.asked_ns <= ago(ENOUGH));
+        let number = recent.count();
+        number >= EXCHANGES || (took_long && number >= EXCHANGES_MIN)
+    }
+
+    /// How long an exchange takes, usually.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        let mut each: Vec<_> = self.exchanges.iter().map(Exchange::round_trip).collect();
+        each.sort_unstable();
+        each.get(each.len() / 2).copied()
+    }
+
+    /// What it shows beside that of the lead at an instant of the latter.
+    pub(crate) fn offset(&self, now: Instant) -> Option<Offset> {
+        let each = self.exchanges.iter().map(|it| it.offset_at(now));
+        each.min_by_key(|it| it.bound_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is known of the clock of an agent by these exchanges.
+    fn offset(exchanges: &[Exchange], now_ns: u64) -> Option<Offset> {
+        let mut clock = AgentsClock::default();
+        exchanges.iter().for_each(|it| clock.note(*it));
+        clock.offset(Instant::from_nanos(now_ns))
+    }
+
+    proptest! {
+        /// Whatever the ways take, and whichever clock is faster.
+        #[test]
+        fn the_true_offset_is_within_the_bound(
+            offset_s in 0_i64..100_000,
+            drift_ppm in -500_i64..=500,
+            ways in prop::collection::vec((0_u64..5_000_000, 0_u64..5_000_000), 1..90),
+        ) {
+            let theirs = |own: u64| {
+                let drift = i128::from(own) * i128::from(drift_ppm) / 1_000_000;
+                i128::from(own) + i128::from(offset_s) * 1_000_000_000 + drift
+            };
+            let mut now = 1_000_000_000_u64;
+            let mut exchanges = Vec::new();
+            for (there, back) in ways {
+                let asked_ns = now;
+                let theirs_ns = theirs(now + there) as u64;
+                now += there + back;
+                exchanges.push(Exchange { asked_ns, theirs_ns, answered_ns: now });
+                now += 20_000_000;
+            }
+            let found = offset(&exchanges, now).unwrap();
+            let truth = theirs(now) - i128::from(now);
+            let error = (found.offset_ns - truth).unsigned_abs();
+            prop_assert!(error <= u128::from(found.bound_ns) + 1, "{error} of {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_shortest_round_trip_counts_unless_it_is_old() {
+        let exchange = |asked_ns: u64, took: u64| Exchange {
+            asked_ns,
+            theirs_ns: 5 + asked_ns + took / 2,
+            answered_ns: asked_ns + took,
+        };
+        let second = 1_000_000_000;
+        let all = [
+            exchange(0, 100),
+            exchange(second, 40),
+            exchange(second, 4_000),
+        ];
+        let now = second + 10_000;
+        let best = offset(&all, now).unwrap();
+        assert_eq!((best.offset_ns, best.bound_ns), (5, 20 + 5));
+        assert_eq!(best.theirs(Instant::from_nanos(now)), now + 5);
+        assert_eq!(offset(&[], now), None);
+    }
+
+    /// Agents that wait for others for minutes are asked again before they start.
+    #[test]
+    fn only_recent_exchanges_let_a_start_happen() {
+        let mut clock = AgentsClock::default();
+        let second = 1_000_000_000;
+        for number in 0..40 {
+            clock.note(Exchange {
+                asked_ns: second + number * 1_000,
+                theirs_ns: 7,
+                answered_ns: second + number * 1_000 + 500,
+            });
+        }
+        assert!(clock.is_known(Instant::from_nanos(2 * second)));
+        assert!(!clock.is_known(Instant::from_nanos(60 * second)));
+    }
+}

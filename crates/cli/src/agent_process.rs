@@ -1,0 +1,86 @@
+//! The process of an agent: it does what its lead says.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::thread;
+
+use lab::agents::{Connection, FromAgent, own_hello};
+use responder::certificate::from_pem;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+
+use crate::agent::{AgentIndex, Setup, Work};
+use crate::failure::Failure;
+use crate::{agent, inputs, responder as responder_command, run, signals};
+
+/// Does an agent's work; `arguments` are those after the subcommand's name.
+pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
+    signals::leave_to_lead();
+    let place = arguments.first().and_then(place);
+    let Some(place) = place else {
+        let failure = agent::by_hand("it does not say which process it is");
+        return failure.report();
+    };
+    let is_elsewhere = arguments.get(1).is_some_and(|it| it == agent::HELLO);
+    let mut connection = match open(is_elsewhere) {
+        Ok(connection) => connection,
+        Err(failure) => return failure.report(),
+    };
+    let done = execute(&mut connection, place);
+    let code = match &done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    };
+    if let Err(failure) = done {
+        connection.voice().say(FromAgent::Failed(failure.told()));
+    }
+    connection.finish();
+    code
+}
+
+/// The connection with the lead.
+fn open(is_elsewhere: bool) -> Result<Connection, Failure> {
+    if !is_elsewhere {
+        return Ok(Connection::open(None, by_hand));
+    }
+    let connection = Connection::open(Some(own_hello(run::binary()?)), by_hand);
+    // What ends a service or a pod of another host ends this agent and not its lead.
+    let (voice, signals) = (connection.voice(), Signals::new([SIGTERM]));
+    let mut signals = signals.map_err(Failure::in_operation)?;
+    thread::spawn(move || signals.forever().for_each(|_| voice.leave()));
+    Ok(connection)
+}
+
+/// Says that a person has started this process.
+fn by_hand(reason: &str) {
+    agent::by_hand(reason).report();
+}
+
+fn execute(connection: &mut Connection, place: AgentIndex) -> Result<(), Failure> {
+    let setup = connection
+        .setup()
+        .ok_or_else(|| agent::by_hand("no setup"))?;
+    let setup: Setup =
+        serde_json::from_value(setup).map_err(|error| agent::by_hand(&error.to_string()))?;
+    inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
+    let identity = match &setup.certificate {
+        Some(pem) => Some(from_pem(&pem.chain, &pem.key).map_err(Failure::in_operation)?),
+        None => None,
+    };
+    let shared = (identity, setup.addresses);
+    match setup.work {
+        Work::Responder(arguments) => {
+            responder_command::serve_share(connection, &arguments, shared, place)
+        }
+        Work::Run { groups, role } => run::execute_share(connection, &groups, role, shared, place),
+    }
+}
+
+/// `0/3`.
+fn place(text: &OsString) -> Option<AgentIndex> {
+    let (index, count) = text.to_str()?.split_once('/')?;
+    Some(AgentIndex {
+        index: index.parse().ok()?,
+        count: count.parse().ok()?,
+    })
+}

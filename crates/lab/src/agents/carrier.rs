@@ -1,0 +1,482 @@
+//! The lead's side: starting agents, their streams, ending them.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use agents::{Abandoned, DEAD_MAN, Decoder, Failure, FrameError, FromAgent, Place, ToAgent, Why};
+use driver::clock::Clock;
+use proto::Instant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::run::RunError;
+
+/// How long an agent may take to end that has closed its output.
+const END_MAX: Duration = Duration::from_secs(2);
+/// Octets that are read or written at a time.
+const PIECE: usize = 1 << 20;
+/// What waits to be written to an agent: beats of a minute, and what is said once.
+const WRITES_MAX: usize = 128;
+/// What was read and waits for the lead; who says more waits.
+const EVENTS_MAX: usize = 1_024;
+/// Characters that are shown of what is no agent's.
+const OUTPUT_SHOWN: usize = 80;
+
+/// How an agent is started. Everybody on the host may see it: what it is to do beyond this goes
+/// through its pipe.
+#[derive(Clone, Debug)]
+pub struct AgentCommand {
+    /// The program.
+    pub program: OsString,
+    /// What comes before the agent's number, such as `agent`.
+    pub before: Vec<OsString>,
+    /// What comes after it.
+    pub after: Vec<OsString>,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Why the agents did not do what they were to do; all of them have been ended.
+#[derive(Debug)]
+pub enum AgentsError {
+    /// Nothing was sent.
+    Refused(RunError),
+    /// An agent ended, or said nonsense, while it was at work.
+    Broken(RunError),
+}
+
+impl AgentsError {
+    pub(super) fn refused(what: impl fmt::Display) -> Self {
+        AgentsError::Refused(RunError::plain(what))
+    }
+}
+
+impl From<RunError> for AgentsError {
+    fn from(error: RunError) -> Self {
+        AgentsError::Refused(error)
+    }
+}
+
+/// What has come from an agent.
+#[derive(Debug)]
+pub(super) enum Carried {
+    /// A message, which was read at that instant.
+    Message(FromAgent, Instant),
+    /// A part of a long message was read or written.
+    Piece,
+    /// What are no messages; nothing more is read.
+    Unreadable(FrameError),
+    /// It says nothing more.
+    Closed,
+}
+
+/// Agents at work; dropping them ends their processes, and waits until they are gone.
+#[derive(Debug)]
+pub struct Carrier {
+    members: Vec<Member>,
+    carried: Receiver<(usize, Carried)>,
+    sender: SyncSender<(usize, Carried)>,
+    /// How many there will be.
+    count: u32,
+    clock: Clock,
+}
+
+#[derive(Debug)]
+struct Member {
+    child: Child,
+    /// What is written to it, on a thread of its own: one that stands still must not hold the
+    /// others. Without this its standard input ends.
+    writes: Option<SyncSender<Written>>,
+    place: Place,
+    /// It did not take what it was told.
+    is_full: bool,
+}
+
+/// What is to be written.
+enum Written {
+    Frames(Arc<[u8]>),
+    /// A question for its clock, with the time of the writing.
+    Clock,
+}
+
+impl Carrier {
+    /// For `count` agents, none of which is started yet. Messages are stamped by this clock.
+    pub fn new(count: u32, clock: Clock) -> Self {
+        let (sender, carried) = sync_channel(EVENTS_MAX);
+        Carrier {
+            members: Vec::new(),
+            carried,
+            sender,
+            count,
+            clock,
+        }
+    }
+
+    /// How many there are or will be.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// How many were started.
+    pub(super) fn started(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Starts the next agent, in a process group of its own so that Ctrl-C reaches the lead alone.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start(&mut self, command: &AgentCommand) -> Result<(), AgentsError> {
+        let index = self.members.len();
+        let cannot = |error: std::io::Error| {
+            let program = command.program.display();
+            AgentsError::refused(format!(
+                "cannot start {} ({program}): {error}",
+                who(&command.place, (index, self.count), None)
+            ))
+        };
+        let mut child = Command::new(&command.program)
+            .args(&command.before)
+            .arg(format!("{}/{}", index, self.count))
+            .args(&command.after)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (writes, written) = sync_channel(WRITES_MAX);
+        if let Some(stdin) = stdin {
+            let (sender, clock) = (self.sender.clone(), self.clock);
+            std::thread::spawn(move || write((index, clock), stdin, &written, &sender));
+        }
+        self.members.push(Member {
+            child,
+            writes: Some(writes),
+            place: command.place.clone(),
+            is_full: false,
+        });
+        if let Some(stdout) = stdout {
+            let (sender, clock) = (self.sender.clone(), self.clock);
+            let decoder = match command.place {
+                Place::Here => Decoder::new(),
+                Place::Host(_) => Decoder::of_stranger(),
+            };
+            std::thread::spawn(move || read((index, clock), decoder, stdout, &sender));
+        }
+        Ok(())
+    }
+
+    /// Where an agent is.
+    pub(super) fn place(&self, index: usize) -> &Place {
+        &self.members[index].place
+    }
+
+    /// An agent, for people.
+    pub fn name(&self, index: usize) -> String {
+        let member = &self.members[index];
+        let pid = member.child.id();
+        who(&member.place, (index, self.count), Some(pid))
+    }
+
+    /// Says something to an agent. One that has gone does not hear it, and its end is an event.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub fn say(&mut self, index: usize, message: &ToAgent) -> Result<(), AgentsError> {
+        let written = match message {
+            ToAgent::Clock { .. } => Written::Clock,
+            message => Written::Frames(encoded(message)?),
+        };
+        self.write(index, written);
+        Ok(())
+    }
+
+    /// Says something to all agents that were started.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub fn say_to_all(&mut self, message: &ToAgent) -> Result<(), AgentsError> {
+        let frames = encoded(message)?;
+        for index in 0..self.members.len() {
+            self.write(index, Written::Frames(Arc::clone(&frames)));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, index: usize, written: Written) {
+        let member = &mut self.members[index];
+        let Some(writes) = &member.writes else { return };
+        if let Err(std::sync::mpsc::TrySendError::Full(_)) = writes.try_send(written) {
+            member.is_full = true;
+            self.end(index);
+        }
+    }
+
+    /// What comes next from any agent, within `wait`.
+    pub(super) fn next(&self, wait: Duration) -> Option<(usize, Carried)> {
+        // The carrier's own sender is there as long as it is: nothing but the time can be over.
+        self.carried.recv_timeout(wait).ok()
+    }
+
+    /// Looks whether all agents are at work, when they have nothing to say.
+    ///
+    /// # Errors
+    /// One has ended.
+    pub(super) fn check(&mut self) -> Result<(), AgentsError> {
+        while let Some((index, carried)) = self.next(Duration::ZERO) {
+            match carried {
+                Carried::Message(FromAgent::Beat, _) | Carried::Piece => {}
+                other => return Err(self.unexpected(index, other)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of an agent that does what it is not expected to do.
+    pub(super) fn unexpected(&mut self, index: usize, carried: Carried) -> AgentsError {
+        let why = match carried {
+            Carried::Closed => Why::Ended(self.end_of(index)),
+            Carried::Message(FromAgent::Failed(told), _) => Why::Told(told),
+            Carried::Unreadable(error) => Why::Invalid(error.to_string()),
+            Carried::Message(message, _) => Why::Invalid(format!("{message:.60?}")),
+            Carried::Piece => Why::Invalid("a part of a message".to_owned()),
+        };
+        self.error(&Failure { agent: index, why })
+    }
+
+    /// Ends an agent that says nothing any more.
+    pub(super) fn end(&mut self, index: usize) {
+        // One that has ended already cannot be killed, and needs it not.
+        let _ = self.members[index].child.kill();
+    }
+
+    /// How an agent has ended that says nothing more. One that goes on without saying anything,
+    /// such as `ssh` to a host that is gone, is ended.
+    pub fn end_of(&mut self, index: usize) -> String {
+        let member = &mut self.members[index];
+        if member.is_full {
+            return "it did not take what it was told".to_owned();
+        }
+        let child = &mut member.child;
+        let has_ended = ends_within(child, END_MAX);
+        if !has_ended {
+            // One that has ended in between cannot be killed, and needs it not.
+            let _ = child.kill();
+        }
+        match child.wait() {
+            Ok(status) if has_ended => describe(status),
+            Ok(_) => "it closed its output and did not end".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Why there is no result, for people.
+    pub(super) fn error(&self, failure: &Failure) -> AgentsError {
+        let name = self.name(failure.agent);
+        let broken = |what: String, hint: &str| AgentsError::Broken(RunError::new(what, hint));
+        match &failure.why {
+            Why::Told(told) => {
+                let error = RunError {
+                    what: match self.place(failure.agent) {
+                        Place::Host(_) => format!("{name}: {}", told.what),
+                        Place::Here => told.what.clone(),
+                    },
+                    hint: told.hint.clone(),
+                };
+                match told.code {
+                    2 => AgentsError::Refused(error),
+                    _ => AgentsError::Broken(error),
+                }
+            }
+            Why::Refused(why) => AgentsError::Refused(RunError::new(
+                format!("{name}: {why}"),
+                "copy this program there; all agents have to be the same one",
+            )),
+            Why::NoGreeting(time) => AgentsError::Refused(RunError::new(
+                format!("{name}: no answer within {} s", time.as_secs()),
+                "`ssh HOST true` has to work without a question",
+            )),
+            Why::Invalid(reason) => AgentsError::Broken(RunError::plain(format!(
+                "{name} sent an invalid report, please report this bug: {reason}"
+            ))),
+            Why::Silent(time) => broken(
+                format!("{name} has not reported for {:.0} s", time.as_secs_f64()),
+                "it may have been stopped (SIGSTOP); all processes were ended, and there is no \
+                 result",
+            ),
+            Why::Stalled(time) => broken(
+                format!(
+                    "the workers of {name} have ended no interval for {:.0} s",
+                    time.as_secs_f64()
+                ),
+                "all processes were ended, and there is no result; `top` on that host shows what \
+                 they do",
+            ),
+            Why::NotAwake => broken(
+                format!("{name} did not answer in time before the start: nothing was sent"),
+                "its host, or the way to it, may be overloaded",
+            ),
+            Why::Late(by) => broken(
+                format!(
+                    "{name} heard of the start {:.3} s too late, and did not begin",
+                    by.as_secs_f64()
+                ),
+                "all processes were ended, and there is no result; its host, or the way to it, \
+                 may have stood still",
+            ),
+            Why::Ended(how) => broken(
+                format!("{name} died in the run: {how}"),
+                "the others were ended, and there is no result; if the kernel ended it for lack \
+                 of memory (`dmesg` tells), use fewer clients",
+            ),
+            Why::Left => broken(
+                format!("{name} was asked to end (SIGTERM) before the first checkpoint of all"),
+                "the others were ended, and there is no result",
+            ),
+        }
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            member.writes = None;
+            // One that has ended already cannot be killed, and needs it not.
+            let _ = member.child.kill();
+        }
+        for member in &mut self.members {
+            let _ = member.child.wait();
+        }
+    }
+}
+
+fn encoded(message: &ToAgent) -> Result<Arc<[u8]>, AgentsError> {
+    let frames = agents::encode(message).map_err(|error| {
+        AgentsError::refused(format!("what the agents are to do cannot be sent: {error}"))
+    })?;
+    Ok(frames.into())
+}
+
+/// What an agent's host printed before it, for people.
+pub(super) fn shown(octets: &[u8]) -> String {
+    let line = octets.split(|it| *it == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let shown: String = line.chars().filter(|it| !it.is_control()).collect();
+    shown.trim().chars().take(OUTPUT_SHOWN).collect()
+}
+
+/// An agent, for people.
+fn who(place: &Place, (index, count): (usize, u32), pid: Option<u32>) -> String {
+    match (place, pid) {
+        (Place::Host(host), _) => format!("agent {} of {count} ({host})", index + 1),
+        (Place::Here, Some(pid)) => format!("process {} of {count} (PID {pid})", index + 1),
+        (Place::Here, None) => format!("process {} of {count}", index + 1),
+    }
+}
+
+/// Writes to an agent what it is told, until it does not take it any more or there is nothing more.
+fn write(
+    (index, clock): (usize, Clock),
+    mut stdin: ChildStdin,
+    written: &Receiver<Written>,
+    sender: &SyncSender<(usize, Carried)>,
+) {
+    for written in written {
+        let frames = match written {
+            Written::Frames(frames) => frames,
+            Written::Clock => {
+                let asked_ns = clock.now().as_nanos();
+                match encoded(&ToAgent::Clock { asked_ns }) {
+                    Ok(frames) => frames,
+                    Err(_) => return,
+                }
+            }
+        };
+        for piece in frames.chunks(PIECE) {
+            if stdin.write_all(piece).is_err() {
+                return;
+            }
+            if frames.len() > PIECE {
+                // A lead that is busy learns of the next one.
+                let _ = sender.try_send((index, Carried::Piece));
+            }
+        }
+        if stdin.flush().is_err() {
+            return;
+        }
+    }
+}
+
+/// Hands on what an agent says, until it says nothing more.
+fn read(
+    (index, clock): (usize, Clock),
+    mut decoder: Decoder,
+    mut stdout: ChildStdout,
+    sender: &SyncSender<(usize, Carried)>,
+) {
+    let mut piece = vec![0; PIECE];
+    let hand_on = |carried| sender.send((index, carried)).is_ok();
+    loop {
+        let read = match stdout.read(&mut piece) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Ok(0) | Err(_) => break,
+            Ok(read) => read,
+        };
+        let now = clock.now();
+        decoder.push(&piece[..read]);
+        let mut has_some = false;
+        loop {
+            let carried = match decoder.poll() {
+                Ok(None) => break,
+                Ok(Some(message)) => Carried::Message(message, now),
+                Err(error) => {
+                    hand_on(Carried::Unreadable(error));
+                    return;
+                }
+            };
+            if matches!(carried, Carried::Message(FromAgent::Hello(_), _)) {
+                decoder.let_in();
+            }
+            has_some = true;
+            if !hand_on(carried) {
+                // Nobody wants to hear it any more.
+                return;
+            }
+        }
+        if !has_some && !hand_on(Carried::Piece) {
+            return;
+        }
+    }
+    hand_on(Carried::Closed);
+}
+
+/// Waits for the end of a process, at most for that long; false if it goes on.
+fn ends_within(child: &mut Child, time: Duration) -> bool {
+    let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        // Some kernels open no descriptor of a process that has ended.
+        return child.try_wait().is_ok_and(|status| status.is_some());
+    };
+    let mut ends = [PollFd::new(&process, PollFlags::IN)];
+    let time = Timespec::try_from(time).ok();
+    poll(&mut ends, time.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+fn describe(status: ExitStatus) -> String {
+    let abandoned = status.code().and_then(Abandoned::of_exit_code);
+    match (status.signal(), abandoned, status.code()) {
+        (Some(signal), _, _) => format!("signal {signal}"),
+        (None, Some(Abandoned::Unheard), _) => {
+            format!("it had heard nothing for {} s", DEAD_MAN.as_secs())
+        }
+        (None, Some(Abandoned::Late), _) => "it had heard of the start too late".to_owned(),
+        (None, None, Some(code)) => format!("exit code {code}"),
+        (None, None, None) => status.to_string(),
+    }
+}

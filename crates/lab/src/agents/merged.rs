@@ -1,0 +1,58 @@
+//! One record of what all agents measured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agents::{Outcome, Place};
+use measure::merge::{merge_agents, merge_parts};
+use measure::{EndedBy, RunRecord};
+
+use crate::run::{RunRequest, record};
+
+/// The record of a run that agents at these places have made; it began at that time since 1970.
+/// `kernel` is what this host's kernel counted, for all agents that are on it. None without
+/// records.
+pub(super) fn merged(
+    groups: &[RunRequest],
+    places: &[&Place],
+    outcome: Outcome,
+    (began, kernel): (Duration, BTreeMap<String, u64>),
+) -> Option<RunRecord> {
+    let mut records = outcome.records;
+    let mut merged = match places.iter().all(|it| **it == Place::Here) {
+        true => {
+            let mut merged = merge_parts(records)?;
+            merged.network.kernel = kernel;
+            merged.network.kernel_of_hosts.clear();
+            merged
+        }
+        false => {
+            let agents = places.iter().zip(&outcome.clocks);
+            for (record, (place, clock)) in records.iter_mut().zip(agents) {
+                let Place::Host(name) = place else { continue };
+                for agent in &mut record.agents {
+                    // Nobody knows how far their wall clocks are apart.
+                    agent.began_us = u64::try_from(began.as_micros()).unwrap_or(u64::MAX);
+                    agent.name = Some(name.clone());
+                    agent.clock = *clock;
+                }
+                for worker in &mut record.workers {
+                    worker.agent = Some(0);
+                }
+            }
+            merge_agents(records)?
+        }
+    };
+    let mut intervals = outcome.intervals;
+    if outcome.degraded.is_some() {
+        merged.ended_by = EndedBy::AgentLost;
+        intervals.end_accounts();
+    }
+    record::finish(&mut merged, groups, intervals);
+    if let Some(degraded) = outcome.degraded {
+        let warnings = degraded.warnings(merged.measured_ns, merged.processes);
+        merged.warnings.splice(0..0, warnings);
+        merged.degraded = Some(degraded);
+    }
+    Some(merged)
+}

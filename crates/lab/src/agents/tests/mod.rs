@@ -1,0 +1,5 @@
+//! A lead and its agents in virtual time: the production state machines and workers, on wires that
+//! can be cut and processes that can be stopped.
+
+mod fleet;
+mod losses;
