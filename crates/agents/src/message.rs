@@ -111,11 +111,17 @@ pub struct Hello {
     pub cpus: u32,
     /// Files that it may have open.
     pub open_files_max: u64,
+    /// The network that it is in: that of its host, or a namespace; none if that is not known.
+    pub network: Option<String>,
 }
 
 impl Hello {
     /// Of a program whose file has that hash, and what its host gives it.
-    pub fn new(binary: String, cpus: u32, open_files_max: u64) -> Hello {
+    pub fn new(
+        binary: String,
+        (cpus, open_files_max): (u32, u64),
+        network: Option<String>,
+    ) -> Hello {
         Hello {
             protocol: PROTOCOL,
             schema: measure::record::SCHEMA_VERSION.to_owned(),
@@ -123,6 +129,7 @@ impl Hello {
             binary,
             cpus,
             open_files_max,
+            network,
         }
     }
 
@@ -157,7 +164,7 @@ mod tests {
 
     #[test]
     fn only_the_same_program_is_let_in() {
-        let own = Hello::new("aa".to_owned(), 2, 1_024);
+        let own = Hello::new("aa".to_owned(), (2, 1_024), None);
         assert_eq!(own.check(&own), Ok(()));
         let others = [
             Hello {

@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use crate::agent::{AgentIndex, Setup, Work};
 use crate::failure::Failure;
-use crate::{agent, inputs, responder as responder_command, run, signals};
+use crate::{agent, inputs, responder as responder_command, run, signals, streams};
 
 /// Does an agent's work; `arguments` are those after the subcommand's name.
 pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
@@ -43,6 +43,7 @@ fn open(is_elsewhere: bool) -> Result<Connection, Failure> {
     if !is_elsewhere {
         return Ok(Connection::open(None, by_hand));
     }
+    streams::ignore_variables();
     let connection = Connection::open(Some(own_hello(run::binary()?)), by_hand);
     // What ends a service or a pod of another host ends this agent and not its lead.
     let (voice, signals) = (connection.voice(), Signals::new([SIGTERM]));

@@ -116,6 +116,7 @@ fn prepare_cache(cell: &Cell, server: &RunningServer, questions: &str) -> Result
             ..Run::default()
         },
         output: Output::default(),
+        addresses: None,
         captured: None,
         rounds: Rounds::of_all(),
         place: None,

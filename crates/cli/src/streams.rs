@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read, Result, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What stands for the streams and variables of this process.
@@ -18,6 +19,9 @@ pub(crate) struct Substitutes {
     pub(crate) output: Vec<u8>,
     pub(crate) errors: Vec<u8>,
 }
+
+/// Set in an agent on another host: what it does is decided where its lead is.
+static IGNORES_VARIABLES: AtomicBool = AtomicBool::new(false);
 
 static SUBSTITUTES: Mutex<Option<Substitutes>> = Mutex::new(None);
 
@@ -36,8 +40,16 @@ pub(crate) fn are_substituted() -> bool {
     substitutes().is_some()
 }
 
+/// From now on there are no environment variables.
+pub(crate) fn ignore_variables() {
+    IGNORES_VARIABLES.store(true, Ordering::Relaxed);
+}
+
 /// The value of an environment variable.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
+    if IGNORES_VARIABLES.load(Ordering::Relaxed) {
+        return None;
+    }
     match &*substitutes() {
         Some(used) => used.variables.get(OsStr::new(name)).cloned(),
         None => std::env::var_os(name),

@@ -9,6 +9,11 @@ use settings::Run;
 use crate::args::doh::Server;
 use crate::failure::Failure;
 
+/// Where the servers of a run are: the address of each, and its name or address without the port.
+pub(crate) fn addresses_of(run: &Run) -> Result<Vec<(SocketAddr, String)>, Failure> {
+    run.servers.iter().map(|it| address_of(it, run)).collect()
+}
+
 /// The address of a server, and its name or address without the port.
 pub(crate) fn address_of(server: &str, run: &Run) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);

@@ -1,5 +1,6 @@
 //! A group of clients: all that a run is told of them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use lab::groups::Rounds;
@@ -18,6 +19,8 @@ pub(crate) struct Group {
     pub(crate) name: String,
     /// What it is asked for.
     pub(crate) run: Run,
+    /// Where its servers are, with their names, once the lead of the run has looked that up.
+    pub(crate) addresses: Option<Vec<(SocketAddr, String)>>,
     /// Where the result goes; the first group says it.
     pub(crate) output: Output,
     /// What is replayed, once the capture was read.
@@ -43,6 +46,7 @@ impl Group {
         Group {
             name: measure::experience::GroupRecord::PLAIN.to_owned(),
             run,
+            addresses: None,
             output: Output::of(flags),
             captured: None,
             rounds: Rounds::of_all(),

@@ -1,10 +1,11 @@
 //! Agents on other hosts, which are reached by ssh: `--hosts FILE`.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::Path;
 
 use driver::clock::Clock;
-use lab::agents::{AgentCommand, Greeted, GreetingError, Place, greet, own_hello};
+use lab::agents::{AgentCommand, Greeted, GreetingError, Hello, Place, greet, own_hello};
 use lab::run::{Division, RunRequest};
 use sha2::{Digest, Sha256};
 
@@ -50,6 +51,17 @@ impl Hosts {
             return Err(Failure::usage(
                 "--processes cannot be used with --hosts, of which each line is a process",
                 "leave it out, and name a host as often as it is to have processes",
+            ));
+        }
+        let has_key_log = |group: &Group| {
+            let tls = group.run.tls.as_ref();
+            tls.is_some_and(|tls| tls.key_log.is_some())
+        };
+        if groups.iter().any(has_key_log) {
+            return Err(Failure::usage(
+                "--tls-keylog cannot be used with --hosts: each agent would write secrets to its \
+                 host",
+                "leave it out, or run without --hosts",
             ));
         }
         inputs::keep_all();
@@ -137,6 +149,7 @@ pub(super) fn divide(
     greeted: &Greeted,
 ) -> Result<Division, Failure> {
     let hellos: Vec<_> = greeted.hellos().collect();
+    refuse_loopback(requests, &hellos, greeted)?;
     let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
     let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
     for (request, group) in requests.iter_mut().zip(groups.iter()) {
@@ -170,6 +183,30 @@ pub(super) fn divide(
         group.run.generator.workers = Some(request.plan.workers);
     }
     Ok(division)
+}
+
+/// Refuses a target on loopback for an agent in another network, where that is another target.
+fn refuse_loopback(
+    requests: &[RunRequest],
+    hellos: &[&Hello],
+    greeted: &Greeted,
+) -> Result<(), Failure> {
+    let targets = requests.iter().map(|it| it.plan.target.ip());
+    let Some(loopback) = targets.into_iter().find(IpAddr::is_loopback) else {
+        return Ok(());
+    };
+    let own = own_hello(String::new()).network;
+    let is_other = |it: &&Hello| it.network.is_some() && own.is_some() && it.network != own;
+    match hellos.iter().position(is_other) {
+        None => Ok(()),
+        Some(agent) => Err(Failure::usage(
+            format!(
+                "{}: {loopback} is that host itself there, and not the server here",
+                greeted.name(agent)
+            ),
+            "give --server an address that all agents reach",
+        )),
+    }
 }
 
 /// One host a line, with the path of the program behind it if that is not found there; `#` begins

@@ -126,8 +126,13 @@ fn watch_groups(
 ) -> Result<RunRecord, Failure> {
     // What is decided anew for each run is decided once, whoever has a part in it.
     let mut groups = groups.to_vec();
-    let each = groups.iter_mut();
-    each.for_each(|group| questions::decide_seed(&mut group.run));
+    for group in &mut groups {
+        questions::decide_seed(&mut group.run);
+        if !group.run.is_self_test() && !group.run.is_simulated() {
+            let addresses = address::addresses_of(&group.run);
+            group.addresses = Some(addresses.map_err(|failure| group.blame(failure))?);
+        }
+    }
     let groups = groups.as_slice();
     let (first, is_quiet) = (&groups[0].run, groups[0].output.quiet);
     if first.is_simulated() {
@@ -140,6 +145,7 @@ fn watch_groups(
         let of_run = (groups, is_quiet, shown_each(first));
         return processes::measure_on(hosts, prepared, of_run, (interrupt, watch));
     }
+    lab::run::choose_local_addresses(&mut prepared.requests)?;
     let processes = first.generator.processes;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         check_loss(first, &division)?;
@@ -226,6 +232,7 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
         // The rest is for the agents to see.
         return Ok(());
     }
+    lab::run::choose_local_addresses(&mut prepared.requests)?;
     let processes = groups[0].run.generator.processes;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         check_loss(&groups[0].run, &division)?;

@@ -77,6 +77,5 @@ pub(super) fn prepare(groups: &[Group], identity: Option<Identity>) -> Result<Pr
         request.group.clone_from(&group.name);
     }
     share_rounds(groups, &mut prepared.requests)?;
-    lab::run::choose_local_addresses(&mut prepared.requests)?;
     Ok(prepared)
 }

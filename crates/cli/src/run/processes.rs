@@ -87,6 +87,10 @@ pub(super) fn measure_on(
     let greeted = hosts.start(Clock::of_host(), interrupt)?;
     let division = hosts::divide(&mut prepared.requests, &mut groups, &greeted)?;
     super::check_loss(&groups[0].run, &division)?;
+    for group in &mut groups {
+        // That is done from here.
+        group.run.observe.clear();
+    }
     let role = Role::Elsewhere;
     let setup = Setup::new(Work::Run { groups, role }, None).to_json();
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
@@ -122,6 +126,10 @@ pub(super) fn execute_share(
 ) -> Result<(), Failure> {
     let mut prepared = prepare(groups, identity)?;
     let is_elsewhere = matches!(role, Role::Elsewhere);
+    if !is_elsewhere {
+        // All agents of this host share its ports.
+        lab::run::choose_local_addresses(&mut prepared.requests)?;
+    }
     match (role, &prepared.responder) {
         (Role::Generator | Role::Elsewhere, _) => {}
         (Role::Target, Some(responder)) => {
@@ -139,6 +147,7 @@ pub(super) fn execute_share(
         clock: connection.clock(),
     };
     if is_elsewhere {
+        lab::run::choose_own_addresses(&mut prepared.requests, &part.threads)?;
         prepared.look_before()?;
     }
     lab::agents::run_share(connection, &prepared.requests, part, is_elsewhere)?;

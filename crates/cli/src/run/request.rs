@@ -19,7 +19,7 @@ use super::{doh, profile, questions, tls};
 use crate::args::doh::Server;
 use crate::failure::Failure;
 use crate::run::INTERVAL;
-use crate::run::address::address_of;
+use crate::run::address::addresses_of;
 use crate::run::group::Group;
 use crate::secrets;
 
@@ -48,10 +48,10 @@ pub(crate) fn against(group: &Group) -> Result<RunRequest, Failure> {
     let asked = questions(group)?;
     let first = run.servers.first().map_or("", String::as_str);
     let parts = Server::parse(first);
-    let mut servers = Vec::new();
-    for server in &run.servers {
-        servers.push(address_of(server, run)?);
-    }
+    let servers = match &group.addresses {
+        Some(addresses) => addresses.clone(),
+        None => addresses_of(run)?,
+    };
     let is_alike = |server: &&String| Server::parse(server).has_uri_of(&parts);
     if let Some(other) = run.servers.iter().find(|server| !is_alike(server)) {
         let (first, other) = (secrets::uri(first), secrets::uri(other));

@@ -341,6 +341,7 @@ fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
     let seed = &mut group.run.generator.seed;
     *seed = seed.wrapping_add(number as u64);
     Ok(Group {
+        addresses: None,
         name: part.name,
         rounds: part.rounds,
         place: Some(part.place),

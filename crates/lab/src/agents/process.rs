@@ -65,7 +65,15 @@ impl Voice {
 /// Who this process is, whose program's file has that hash (SHA-256).
 pub fn own_hello(binary: String) -> Hello {
     let cpus = u32::try_from(driver::cpu::allowed().len()).unwrap_or(1);
-    Hello::new(binary, cpus, driver::cpu::open_files_max())
+    let limits = (cpus, driver::cpu::open_files_max());
+    Hello::new(binary, limits, network())
+}
+
+/// The network namespace of this process, on this host since its start.
+fn network() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/net").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 
 impl Connection {

@@ -4,6 +4,7 @@
 //! used once a target; a UDP socket has it for itself, whatever its target.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
 
 use load::Plan;
 
@@ -48,11 +49,33 @@ impl Sharing {
 /// # Errors
 /// There are more clients than ports, and no further addresses: names how many are needed.
 pub fn choose_local_addresses(groups: &mut [RunRequest]) -> Result<(), RunError> {
-    choose(groups, port_range())
+    let all = |plan: &Plan| u64::from(plan.clients);
+    choose(groups, port_range(), all)
 }
 
-/// As [`choose_local_addresses`], with the first and the last port that the kernel gives away.
-pub(super) fn choose(groups: &mut [RunRequest], (first, last): (u16, u16)) -> Result<(), RunError> {
+/// As [`choose_local_addresses`], for an agent on another host that has the clients of these
+/// threads.
+///
+/// # Errors
+/// It has more clients than ports.
+pub fn choose_own_addresses(
+    groups: &mut [RunRequest],
+    threads: &Range<u32>,
+) -> Result<(), RunError> {
+    let own = |plan: &Plan| {
+        let workers = threads.start..threads.end.min(plan.workers);
+        workers.map(|it| u64::from(plan.worker_clients(it))).sum()
+    };
+    choose(groups, port_range(), own)
+}
+
+/// As [`choose_local_addresses`], with the first and the last port that the kernel gives away, and
+/// the clients of each plan that have them.
+pub(super) fn choose(
+    groups: &mut [RunRequest],
+    (first, last): (u16, u16),
+    clients_of: impl Fn(&Plan) -> u64,
+) -> Result<(), RunError> {
     let ports = u64::from(last.saturating_sub(first)) + 1;
     let own = |request: &RunRequest| {
         request.plan.local_addresses.is_empty() && request.plan.local_port == 0
@@ -60,7 +83,7 @@ pub(super) fn choose(groups: &mut [RunRequest], (first, last): (u16, u16)) -> Re
     let mut needs: Vec<(Sharing, u64)> = Vec::new();
     for request in groups.iter().filter(|request| own(request)) {
         let sharing = Sharing::of(&request.plan);
-        let clients = u64::from(request.plan.clients);
+        let clients = clients_of(&request.plan);
         match needs.iter_mut().find(|(other, _)| *other == sharing) {
             Some((_, sum)) => *sum += clients,
             None => needs.push((sharing, clients)),
@@ -75,7 +98,7 @@ pub(super) fn choose(groups: &mut [RunRequest], (first, last): (u16, u16)) -> Re
                 let need = needs.iter().find(|(other, _)| *other == sharing);
                 (need.map_or(0, |(_, clients)| *clients), 1)
             }
-            false => (plan.clients.into(), plan.local_addresses.len() as u64),
+            false => (clients_of(plan), plan.local_addresses.len() as u64),
         };
         let is_loopback = plan.target.ip().is_loopback() && plan.target.is_ipv4();
         // Some are left to others on this host.

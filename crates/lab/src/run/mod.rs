@@ -21,7 +21,7 @@ use measure::RunRecord;
 use crate::host::HostWatch;
 use crate::observing;
 
-pub use addresses::choose_local_addresses;
+pub use addresses::{choose_local_addresses, choose_own_addresses};
 pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_local_addresses, check_target};

@@ -6,7 +6,8 @@ use testing::program::{Finished, execute};
 
 use crate::process::{Responder, THRONG, throng};
 
-/// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here.
+/// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here; `net` has
+/// a network of its own.
 const ELSEWHERE: &str = r#"#!/bin/sh
 host=$1; shift
 cd /
@@ -14,6 +15,7 @@ case $host in
   day*)
     exec unshare --time --monotonic 86400 --mount --fork --kill-child -- \
       sh -c "mount -t tmpfs none FOLDER && exec $*" ;;
+  net*) exec unshare --net -- sh -c "exec $*" ;;
   *) exec sh -c "exec $*" ;;
 esac
 "#;

@@ -259,6 +259,22 @@ fn hosts_that_cannot_be_reached_are_told() {
         .refused_with("divided among 2 agents, not 3", "--clients");
 }
 
+/// What agents would do to their own hosts, or to another target than was meant, is refused.
+#[test]
+fn what_is_of_another_host_is_refused() {
+    let load = "--clients 4 --rate 10 --duration 1s";
+    let fleet = Fleet::new("hosts-loopback", &["here", "net"]);
+    fleet.run(load).refused_with(
+        "agent 2 of 2 (net): 127.0.0.1 is that host itself there",
+        "all agents reach",
+    );
+    let keys = fleet.folder.path("keys");
+    fleet
+        .run(&format!("{load} --transport dot --tls-keylog {keys}"))
+        .refused_with("--tls-keylog cannot be used with --hosts", "leave it out");
+    assert_eq!(fleet.received(), 0);
+}
+
 /// One that is asked to end by its own host reports what it has done.
 #[test]
 fn an_agent_that_gets_sigterm_loses_nothing() {

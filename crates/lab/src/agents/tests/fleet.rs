@@ -347,7 +347,7 @@ impl Cast {
 }
 
 fn hello() -> Hello {
-    Hello::new("same".to_owned(), 1, 1_024)
+    Hello::new("same".to_owned(), (1, 1_024), None)
 }
 
 /// One of the agents' threads.

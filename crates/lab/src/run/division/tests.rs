@@ -5,7 +5,7 @@ use load::client_arrival::ClientArrival;
 use load::{Plan, QuestionSet};
 use proto::Transport;
 
-use super::super::addresses::choose;
+use super::super::addresses::{choose, choose_local_addresses, choose_own_addresses};
 use super::super::{Description, RunRequest};
 use super::*;
 
@@ -108,12 +108,30 @@ fn as_many_processes_as_the_limit_demands() {
     );
 }
 
+fn all(plan: &Plan) -> u64 {
+    plan.clients.into()
+}
+
+/// Agents on other hosts have ports for their share each, however many clients all have.
+#[test]
+fn clients_of_a_fleet_are_more_than_one_host_has_ports() {
+    let mut groups = [request(Transport::Udp, 100_000)];
+    groups[0].plan.target = "192.0.2.1:53".parse().unwrap();
+    assert!(choose_local_addresses(&mut groups).is_err());
+    let division = Division::into(&mut groups, 10);
+    for agent in 0..10 {
+        choose_own_addresses(&mut groups, &division.threads_of(agent)).unwrap();
+    }
+    let division = Division::into(&mut groups, 1);
+    assert!(choose_own_addresses(&mut groups, &division.threads_of(0)).is_err());
+}
+
 #[test]
 fn loopback_clients_get_addresses_for_their_ports() {
     let range = (1_000, 1_999);
     let chosen = |transport, clients| {
         let mut groups = [request(transport, clients), request(transport, 10)];
-        let result = choose(&mut groups, range);
+        let result = choose(&mut groups, range, all);
         result.map(|()| groups[0].plan.local_addresses.len())
     };
     assert_eq!(chosen(Transport::Udp, 860).unwrap(), 0);
@@ -128,12 +146,12 @@ fn too_few_addresses_elsewhere_are_an_error_with_their_number() {
     let range = (1_000, 1_999);
     let mut groups = [request(Transport::Tcp, 2_500)];
     groups[0].plan.target = "192.0.2.1:53".parse().unwrap();
-    let error = choose(&mut groups, range).unwrap_err();
+    let error = choose(&mut groups, range, all).unwrap_err();
     assert!(error.hint.unwrap().starts_with("give 3 addresses "));
     groups[0].plan.local_addresses = vec!["192.0.2.2".parse().unwrap(); 3];
-    choose(&mut groups, range).unwrap();
+    choose(&mut groups, range, all).unwrap();
     groups[0].plan.target = "[::1]:53".parse().unwrap();
     groups[0].plan.local_addresses = Vec::new();
-    let error = choose(&mut groups, range).unwrap_err();
+    let error = choose(&mut groups, range, all).unwrap_err();
     assert!(error.hint.unwrap().starts_with("::1 is the only "));
 }
