@@ -92,8 +92,10 @@ pub enum Why {
     Silent(Duration),
     /// Its workers ended no interval for so long.
     Stalled(Duration),
-    /// It never said in time that it would start.
+    /// It never said in time that it could start.
     NotAwake,
+    /// Nothing: the run was ended before it began.
+    Stopped,
     /// It heard of the start so long after it.
     Late(Duration),
     /// It ended before its time.
@@ -113,6 +115,7 @@ impl Why {
             Why::Ended(how) | Why::Refused(how) | Why::Invalid(how) => how.clone(),
             Why::Told(told) => told.what.clone(),
             Why::NoGreeting(time) => format!("no answer within {}", seconds(time)),
+            Why::Stopped => "the run was ended before it began".to_owned(),
             Why::NotAwake => "it did not answer in time before the start".to_owned(),
             Why::Late(by) => format!("heard of the start {} late", seconds(by)),
         }
@@ -332,8 +335,11 @@ impl Lead {
         self.lose(agent, why, now);
     }
 
-    /// All are to end early, and report.
+    /// All are to end early, and report. Before the start there is nothing to report.
     pub fn stop(&mut self) {
+        if self.run_start.is_none() {
+            return self.fail(0, Why::Stopped);
+        }
         if !std::mem::replace(&mut self.stops, true) {
             self.say_to_all(|| ToAgent::Stop);
         }
@@ -341,6 +347,9 @@ impl Lead {
 
     /// The same, and to wait for open queries for a second at most.
     pub fn interrupt(&mut self) {
+        if self.run_start.is_none() {
+            return self.fail(0, Why::Stopped);
+        }
         self.stops = true;
         if !std::mem::replace(&mut self.interrupts, true) {
             self.say_to_all(|| ToAgent::Interrupt);
@@ -566,5 +575,30 @@ impl Lead {
             clocks,
             run_start,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_interrupted_before_its_start_has_no_result() {
+        let mut lead = Lead::new(&[Place::Here, Place::Here], None, Instant::ZERO);
+        lead.hear(0, FromAgent::Ready, Instant::ZERO);
+        assert!(!lead.is_over());
+        lead.interrupt();
+        let why = lead.failure().map(|failure| failure.why.clone());
+        assert_eq!(why, Some(Why::Stopped));
+        // What agents say meanwhile is of no use.
+        lead.hear(
+            1,
+            FromAgent::Record(RawValue::from_string("{}".to_owned()).unwrap()),
+            Instant::ZERO,
+        );
+        assert!(lead.is_over());
+        assert!(lead.finish(Instant::ZERO).is_err());
     }
 }

@@ -319,6 +319,7 @@ impl Carrier {
                 "all processes were ended, and there is no result; `top` on that host shows what \
                  they do",
             ),
+            Why::Stopped => AgentsError::refused("it was ended before the run began"),
             Why::NotAwake => broken(
                 format!("{name} did not answer in time before the start: nothing was sent"),
                 "its host, or the way to it, may be overloaded",
