@@ -25,7 +25,14 @@ fn each<'a>(
             0 => "",
             _ => ", behind the target",
         };
-        says(&symptoms.figures.programs[*position], behind).into()
+        let program = &symptoms.figures.programs[*position];
+        let mut diagnosis = says(program, behind);
+        // Those of another server beside it have no effect on it.
+        if let Some(own) = &program.observation().facts.product {
+            let fits = |cure: &Cure| cure.place.product().is_none_or(|it| it == own);
+            diagnosis.cures.retain(fits);
+        }
+        diagnosis.into()
     };
     programs.map(finding).collect()
 }

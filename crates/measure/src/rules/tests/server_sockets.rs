@@ -40,3 +40,24 @@ fn full_sockets_of_the_server_are_counted_there() {
     assert!(cures.contains(&"udp-receive-buffer 16777216;"), "{cures:?}");
     assert!(!cures.contains(&"so-rcvbuf: 16m"), "{cures:?}");
 }
+
+/// What a server behind the target understands does nothing for the target's sockets.
+#[test]
+fn cures_are_those_of_the_program_whose_sockets_were_full() {
+    let drops = [("udp.drops", SeriesKind::Counter, 12.0)];
+    let mut proxy = program(0.5, 0.3, &drops);
+    proxy.facts.product = Some("CoreDNS".into());
+    let mut behind = program(0.5, 0.3, &[]);
+    behind.facts.product = Some("BIND".into());
+    let record = observing(saturated(), &[proxy, behind]);
+    let diagnosis = told(&record, "receive buffers of the server");
+    let cures: Vec<&str> = diagnosis.cures.iter().map(|it| it.how.as_str()).collect();
+    assert!(
+        cures.iter().any(|it| it.contains("rmem_default")),
+        "{cures:?}"
+    );
+    assert!(
+        !cures.contains(&"udp-receive-buffer 16777216;"),
+        "{cures:?}"
+    );
+}
