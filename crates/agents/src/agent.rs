@@ -6,7 +6,8 @@ use std::time::Duration;
 use proto::Instant;
 use serde_json::Value;
 
-use crate::message::{FromAgent, ToAgent};
+use crate::inputs::{Incoming, Inputs, Part};
+use crate::message::{FromAgent, ToAgent, Told};
 use crate::{BEAT_EVERY, DEAD_MAN};
 
 /// How long an agent that was stopped itself looks once more whether its lead has said something
@@ -18,8 +19,8 @@ const SETUP_MAX: Duration = Duration::from_secs(120);
 /// What an agent is to do.
 #[derive(Debug, PartialEq)]
 pub enum Order {
-    /// Prepare this.
-    Setup(Value),
+    /// Prepare this, with what there is to read.
+    Setup(Value, Inputs),
     /// Start at that instant of its own clock.
     StartAt(Instant),
     /// End early, and report.
@@ -71,6 +72,7 @@ pub struct AgentLink {
     beaten: Option<Instant>,
     /// When it could start, and has yet to hear whether it does.
     armed: Option<Instant>,
+    incoming: Incoming,
     is_over: bool,
     says: VecDeque<FromAgent>,
     orders: VecDeque<Order>,
@@ -85,6 +87,7 @@ impl AgentLink {
             looks_until: None,
             beaten: None,
             armed: None,
+            incoming: Incoming::default(),
             is_over: false,
             says: VecDeque::new(),
             orders: VecDeque::new(),
@@ -98,6 +101,7 @@ impl AgentLink {
         }
         self.moves(now);
         match message {
+            ToAgent::Input(part) => self.take(part),
             ToAgent::Setup(setup) => self.prepare(setup, Some(DEAD_MAN), now),
             ToAgent::Serve(setup) => self.prepare(setup, None, now),
             ToAgent::Clock { asked_ns } => self.say(FromAgent::Clock {
@@ -118,10 +122,21 @@ impl AgentLink {
         (self.heard, self.looks_until) = (now, None);
     }
 
+    fn take(&mut self, part: Part) {
+        if let Err(what) = self.incoming.take(part) {
+            self.say(FromAgent::Failed(Told {
+                what,
+                hint: None,
+                code: 1,
+            }));
+        }
+    }
+
     fn prepare(&mut self, setup: Value, silence_max: Option<Duration>, now: Instant) {
         (self.silence_max, self.beaten) = (silence_max, Some(now));
         self.say(FromAgent::Beat);
-        self.orders.push_back(Order::Setup(setup));
+        let inputs = self.incoming.taken();
+        self.orders.push_back(Order::Setup(setup, inputs));
     }
 
     fn arm(&mut self, at_ns: u64, now: Instant) {
@@ -249,9 +264,15 @@ mod tests {
         serves.hear(ToAgent::Serve(Value::Null), at(1));
         serves.pass(at(100_000));
         serves.pass(at(200_000));
-        assert_eq!(orders(&mut serves), [Order::Setup(Value::Null)]);
+        assert_eq!(
+            orders(&mut serves),
+            [Order::Setup(Value::Null, Inputs::default())]
+        );
         link.hear(ToAgent::Setup(Value::Null), at(60_000));
-        assert_eq!(orders(&mut link), [Order::Setup(Value::Null)]);
+        assert_eq!(
+            orders(&mut link),
+            [Order::Setup(Value::Null, Inputs::default())]
+        );
         let mut now = at(60_000);
         while now < at(70_000) {
             link.pass(now);
@@ -277,7 +298,10 @@ mod tests {
         link.pass(at(60_000));
         link.hear(ToAgent::Beat, at(60_001));
         link.pass(at(60_500));
-        assert_eq!(orders(&mut link), [Order::Setup(Value::Null)]);
+        assert_eq!(
+            orders(&mut link),
+            [Order::Setup(Value::Null, Inputs::default())]
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | state of an agent | the lead says | the agent says | what ends the run |
 //! |---|---|---|---|
 //! | greeting | | `Hello`, on another host | another program; 60 s |
-//! | preparing | `Setup` | `Beat` twice a second | 10 s of silence |
+//! | preparing | `Input`, `Setup` | `Beat` twice a second | 10 s of silence |
 //! | ready | `Clock` until enough is known | `Ready`, `Clock` | |
 //! | armed | `Arm` | `Armed`, `Late` | a start that was put off 20 times |
 //! | running | `Go`; `Clock` or `Beat` twice a second | `Interval`, `Checkpoint` | a late start |
@@ -25,7 +25,7 @@
 //!
 //! # Where to look
 //!
-//! * `message`: everything that is said; `frame`: the same as octets.
+//! * `message`: everything that is said; `frame`: the same as octets; `inputs`: what agents read.
 //! * `lead`: the lead's side, `agent`: the agent's.
 //! * `clocks`: what an agent's clock shows beside that of its lead, and by how much that may be
 //!   wrong.
@@ -35,6 +35,7 @@
 mod agent;
 mod clocks;
 mod frame;
+mod inputs;
 mod lead;
 mod message;
 
@@ -42,6 +43,7 @@ use std::time::Duration;
 
 pub use agent::{Abandoned, AgentLink, Order};
 pub use frame::{Decoder, FrameError, encode};
+pub use inputs::{Inputs, Part};
 pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, Why};
 pub use message::{FromAgent, Hello, ToAgent, Told};
 

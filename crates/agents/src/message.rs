@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::inputs::Part;
+
 /// Version of these messages.
 const PROTOCOL: u32 = 2;
 
 /// What a lead says.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToAgent {
-    /// First: what to do. With secrets, so it is on no command line.
+    /// A part of what there is to read.
+    Input(Part),
+    /// Then: what to do. With secrets, so it is on no command line.
     Setup(Value),
     /// The same of a responder, which sends no load: it goes on while its lead says nothing.
     Serve(Value),

@@ -5,13 +5,13 @@
 //! and certificate. Everybody on the host may read the command line of a process, and settings may
 //! have keys: so they are not on it. On this host it reads files by itself.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use lab::agents::{AgentCommand, Place};
+use lab::agents::{AgentCommand, Inputs, Place, Task};
 use proto::Transport;
 use responder::certificate::Identity;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::args::ResponderArguments;
 use crate::failure::Failure;
@@ -30,7 +30,11 @@ pub(crate) struct Setup {
     /// Where the responder listens; none for its first process, which opens the ports.
     pub(crate) addresses: Option<Vec<(Transport, SocketAddr)>>,
     pub(crate) certificate: Option<Certificate>,
-    pub(crate) inputs: Value,
+    /// The hash of each file that its lead has read, by its path.
+    pub(crate) inputs: BTreeMap<String, String>,
+    /// Their contents, which travel beside this.
+    #[serde(skip)]
+    contents: Inputs,
 }
 
 /// What an agent has a share in.
@@ -67,11 +71,13 @@ impl Setup {
             chain: identity.certificate_pem.clone(),
             key: identity.key_pem.clone(),
         });
+        let (inputs, contents) = inputs::for_agents();
         Setup {
             work,
             addresses: None,
             certificate,
-            inputs: inputs::to_json(),
+            inputs,
+            contents,
         }
     }
 
@@ -84,8 +90,12 @@ impl Setup {
     }
 
     /// As the lead sends it.
-    pub(crate) fn to_json(&self) -> Value {
-        serde_json::to_value(self).expect("settings are data, and their maps have names for keys")
+    pub(crate) fn task(self) -> Task {
+        let setup = serde_json::to_value(&self);
+        Task {
+            setup: setup.expect("settings are data, and their maps have names for keys"),
+            inputs: self.contents,
+        }
     }
 }
 

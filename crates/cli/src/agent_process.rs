@@ -58,12 +58,12 @@ fn by_hand(reason: &str) {
 }
 
 fn execute(connection: &mut Connection, place: AgentIndex) -> Result<(), Failure> {
-    let setup = connection
-        .setup()
-        .ok_or_else(|| agent::by_hand("no setup"))?;
+    let setup = connection.setup();
+    let (setup, contents) = setup.ok_or_else(|| agent::by_hand("no setup"))?;
     let setup: Setup =
         serde_json::from_value(setup).map_err(|error| agent::by_hand(&error.to_string()))?;
-    inputs::provide(&setup.inputs).map_err(Failure::in_operation)?;
+    inputs::take(&setup.inputs, &contents);
+    drop(contents);
     let identity = match &setup.certificate {
         Some(pem) => Some(from_pem(&pem.chain, &pem.key).map_err(Failure::in_operation)?),
         None => None,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lab::agents::Inputs;
 use serde_json::{Map, Value};
 
 use crate::streams;
@@ -17,9 +18,9 @@ use crate::streams;
 const STANDARD_INPUT: &str = "-";
 
 /// What was read and cannot be read again.
-static KEPT: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
+static KEPT: Mutex<BTreeMap<PathBuf, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
 
-fn kept() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<[u8]>>> {
+fn kept() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<Vec<u8>>>> {
     // Nothing panics while it is held, and the map is whole at any time.
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -43,12 +44,20 @@ pub(crate) fn forget() {
 /// # Errors
 /// It cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    content(path).map(Arc::unwrap_or_clone)
+}
+
+/// As [`read`], without a copy of what is kept.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn content(path: &Path) -> Result<Arc<Vec<u8>>> {
     if can_be_read_again(path) {
-        return fs::read(path);
+        return fs::read(path).map(Arc::new);
     }
     let mut kept = kept();
     if let Some(octets) = kept.get(path) {
-        return Ok(octets.to_vec());
+        return Ok(Arc::clone(octets));
     }
     let octets = match path == Path::new(STANDARD_INPUT) {
         true => {
@@ -58,7 +67,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
         }
         false => fs::read(path)?,
     };
-    kept.insert(path.to_owned(), octets.as_slice().into());
+    let octets = Arc::new(octets);
+    kept.insert(path.to_owned(), Arc::clone(&octets));
     Ok(octets)
 }
 
@@ -79,10 +89,31 @@ pub(crate) fn can_be_read_again(path: &Path) -> bool {
     !is_kept && fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
 }
 
+/// All that cannot be read again, for the agents of a command: their hashes by their paths.
+pub(crate) fn for_agents() -> (BTreeMap<String, String>, Inputs) {
+    let mut inputs = Inputs::default();
+    let kept = kept();
+    let hash = |(path, content): (&PathBuf, &Arc<Vec<u8>>)| {
+        // One whose name is no text is read by its path.
+        Some((path.to_str()?.to_owned(), inputs.add(Arc::clone(content))))
+    };
+    let hashes = kept.iter().filter_map(hash).collect();
+    (hashes, inputs)
+}
+
+/// Lets what the lead of this agent has read stand for the files of these names.
+pub(crate) fn take(hashes: &BTreeMap<String, String>, inputs: &Inputs) {
+    for (path, hash) in hashes {
+        if let Some(content) = inputs.get(hash) {
+            kept().insert(path.into(), Arc::clone(content));
+        }
+    }
+}
+
 /// All that cannot be read again, for [`provide`] in another process.
 pub(crate) fn to_json() -> Value {
     let encode = |octets: &[u8]| data_encoding::BASE64.encode(octets).into();
-    let of_one = |(path, octets): (&PathBuf, &Arc<[u8]>)| {
+    let of_one = |(path, octets): (&PathBuf, &Arc<Vec<u8>>)| {
         // One whose name is no text is read by its path.
         Some((path.to_str()?.to_owned(), encode(octets)))
     };
@@ -97,7 +128,7 @@ pub(crate) fn provide(inputs: &Value) -> std::result::Result<(), String> {
     for (path, text) in inputs.as_object().into_iter().flatten() {
         let octets = data_encoding::BASE64.decode(text.as_str().unwrap_or_default().as_bytes());
         let octets = octets.map_err(|error| format!("{path}: {error}"))?;
-        kept().insert(path.into(), octets.into());
+        kept().insert(path.into(), Arc::new(octets));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod destination;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use measure::RunRecord;
 use measure::merge::{Misfit, Misfits};
@@ -96,7 +97,12 @@ pub(crate) fn read(path: &Path) -> Result<RunRecord, Failure> {
 
 /// The octets of a file, or of standard input for `-`.
 pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
-    inputs::read(path).map_err(|error| cannot_read(path, &error))
+    shared_input(path).map(Arc::unwrap_or_clone)
+}
+
+/// As [`read_input`], without a copy of what is kept.
+pub(crate) fn shared_input(path: &Path) -> Result<Arc<Vec<u8>>, Failure> {
+    inputs::content(path).map_err(|error| cannot_read(path, &error))
 }
 
 /// Opens a file to be read.

@@ -186,7 +186,7 @@ fn serve_in_processes(
     let mut carrier = Carrier::new(processes, Clock::of_host());
     let addresses = start_responders(&mut carrier, &command, |addresses| {
         let work = Work::Responder(Box::new(arguments.clone()));
-        Setup::new(work, identity).at(addresses).to_json()
+        Setup::new(work, identity).at(addresses).task()
     })?;
     announce(arguments, &addresses)?;
     Ok(serve_all(carrier, shall_stop)?)

@@ -8,14 +8,14 @@ use settings::Run;
 
 use super::message::query_options;
 use crate::failure::Failure;
-use crate::records::read_input;
+use crate::records::shared_input;
 
 /// The questions of a file, and its name.
 pub(super) fn read_questions(
     run: &Run,
     (path, is_text): (&Path, bool),
 ) -> Result<(QuestionSet, String), Failure> {
-    let octets = read_input(path)?;
+    let octets = shared_input(path)?;
     let questions = match is_text {
         true => names_file::parse_text(&octets, &query_options(run)?),
         false => names_file::parse_stream(&octets),

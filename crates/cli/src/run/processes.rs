@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use driver::clock::Clock;
 use engine::PartOfRun;
-use lab::agents::{AgentCommand, Carrier, Connection, Greeted, greet, lead_run, start_responders};
+use lab::agents::{
+    AgentCommand, Carrier, Connection, Greeted, Task, greet, lead_run, start_responders,
+};
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
-use serde_json::Value;
 
 use super::hosts::{self, Hosts};
 use super::prepared::{Prepared, prepare};
 use super::progress::Display;
 use crate::agent::{self, AgentIndex, Role, Setup, Shared, Work};
 use crate::failure::Failure;
+use crate::inputs;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 
@@ -51,12 +53,12 @@ pub(super) fn measure(
         Some(_) => {
             let mut carrier = Carrier::new(division.responders, clock);
             let addresses = start_responders(&mut carrier, &command, |addresses| {
-                setup(Role::Target).at(addresses).to_json()
+                setup(Role::Target).at(addresses).task()
             })?;
             (Target::Processes(carrier), addresses)
         }
     };
-    let setup = setup(Role::Generator).at(Some(&addresses)).to_json();
+    let setup = setup(Role::Generator).at(Some(&addresses)).task();
     prepared.point_at(&addresses);
     prepared.look_before()?;
     let commands: Vec<AgentCommand> = vec![command; division.processes as usize];
@@ -92,7 +94,7 @@ pub(super) fn measure_on(
         group.run.observe.clear();
     }
     let role = Role::Elsewhere;
-    let setup = Setup::new(Work::Run { groups, role }, None).to_json();
+    let setup = Setup::new(Work::Run { groups, role }, None).task();
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
     lead(of_run, (greeted, setup), None, (interrupt, watch))
 }
@@ -100,7 +102,7 @@ pub(super) fn measure_on(
 /// Leads the agents through the run, with the progress display.
 fn lead(
     (requests, quiet, shown_each): (&[RunRequest], bool, Duration),
-    agents: (Greeted, Value),
+    agents: (Greeted, Task),
     responders: Option<Carrier>,
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
@@ -125,6 +127,8 @@ pub(super) fn execute_share(
     place: AgentIndex,
 ) -> Result<(), Failure> {
     let mut prepared = prepare(groups, identity)?;
+    // Nothing is read any more.
+    inputs::forget();
     let is_elsewhere = matches!(role, Role::Elsewhere);
     if !is_elsewhere {
         // All agents of this host share its ports.

@@ -9,11 +9,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use agents::{Abandoned, DEAD_MAN, Decoder, Failure, FrameError, FromAgent, Place, ToAgent, Why};
+use agents::{
+    Abandoned, DEAD_MAN, Decoder, Failure, FrameError, FromAgent, Inputs, Place, ToAgent, Why,
+};
 use driver::clock::Clock;
 use proto::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::Value;
 
 use crate::run::RunError;
 
@@ -40,6 +43,15 @@ pub struct AgentCommand {
     pub after: Vec<OsString>,
     /// Where it is.
     pub place: Place,
+}
+
+/// What agents are to do, and what there is to read.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// As the agent's program takes it.
+    pub setup: Value,
+    /// Files that it refers to.
+    pub inputs: Inputs,
 }
 
 /// Why the agents did not do what they were to do; all of them have been ended.
@@ -101,6 +113,8 @@ struct Member {
 /// What is to be written.
 enum Written {
     Frames(Arc<[u8]>),
+    /// What there is to read, encoded once for all agents.
+    Inputs(Arc<[Vec<u8>]>),
     /// A question for its clock, with the time of the writing.
     Clock,
 }
@@ -207,6 +221,25 @@ impl Carrier {
         for index in 0..self.members.len() {
             self.write(index, Written::Frames(Arc::clone(&frames)));
         }
+        Ok(())
+    }
+
+    /// Gives all agents that were started what there is to read.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub(super) fn give(&mut self, inputs: &Inputs) -> Result<(), AgentsError> {
+        let frames = encoded_inputs(inputs)?;
+        for index in 0..self.members.len() {
+            self.write(index, Written::Inputs(Arc::clone(&frames)));
+        }
+        Ok(())
+    }
+
+    /// The same for one.
+    pub(super) fn give_one(&mut self, index: usize, inputs: &Inputs) -> Result<(), AgentsError> {
+        let frames = encoded_inputs(inputs)?;
+        self.write(index, Written::Inputs(frames));
         Ok(())
     }
 
@@ -365,6 +398,14 @@ fn encoded(message: &ToAgent) -> Result<Arc<[u8]>, AgentsError> {
     Ok(frames.into())
 }
 
+fn encoded_inputs(inputs: &Inputs) -> Result<Arc<[Vec<u8>]>, AgentsError> {
+    let encode = |message| {
+        agents::encode(&message)
+            .map_err(|error| AgentsError::refused(format!("an input cannot be sent: {error}")))
+    };
+    inputs.messages().map(encode).collect()
+}
+
 /// What an agent's host printed before it, for people.
 pub(super) fn shown(octets: &[u8]) -> String {
     let line = octets.split(|it| *it == b'\n').next().unwrap_or_default();
@@ -389,27 +430,29 @@ fn write(
     written: &Receiver<Written>,
     sender: &SyncSender<(usize, Carried)>,
 ) {
-    for written in written {
-        let frames = match written {
-            Written::Frames(frames) => frames,
-            Written::Clock => {
-                let asked_ns = clock.now().as_nanos();
-                match encoded(&ToAgent::Clock { asked_ns }) {
-                    Ok(frames) => frames,
-                    Err(_) => return,
-                }
-            }
-        };
-        for piece in frames.chunks(PIECE) {
-            if stdin.write_all(piece).is_err() {
-                return;
-            }
-            if frames.len() > PIECE {
+    let mut put = |octets: &[u8], is_part: bool| {
+        for piece in octets.chunks(PIECE) {
+            stdin.write_all(piece)?;
+            if is_part || octets.len() > PIECE {
                 // A lead that is busy learns of the next one.
                 let _ = sender.try_send((index, Carried::Piece));
             }
         }
-        if stdin.flush().is_err() {
+        stdin.flush()
+    };
+    for written in written {
+        let put = match written {
+            Written::Frames(frames) => put(&frames, false),
+            Written::Inputs(parts) => parts.iter().try_for_each(|part| put(part, true)),
+            Written::Clock => {
+                let asked_ns = clock.now().as_nanos();
+                match encoded(&ToAgent::Clock { asked_ns }) {
+                    Ok(frames) => put(&frames, false),
+                    Err(_) => return,
+                }
+            }
+        };
+        if put.is_err() {
             return;
         }
     }

@@ -22,8 +22,8 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-pub use agents::{FromAgent, Hello, Place, Told};
-pub use carrier::{AgentCommand, AgentsError, Carrier};
+pub use agents::{FromAgent, Hello, Inputs, Place, Told};
+pub use carrier::{AgentCommand, AgentsError, Carrier, Task};
 pub use greeting::{Greeted, GreetingError, greet};
 pub use process::{Connection, own_hello};
 pub use run::{lead_run, run_share};

@@ -7,7 +7,7 @@ use std::sync::mpsc::{
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use agents::{AgentLink, Decoder, FromAgent, Hello, Order, STOP_MAX, ToAgent};
+use agents::{AgentLink, Decoder, FromAgent, Hello, Inputs, Order, STOP_MAX, ToAgent};
 use driver::clock::Clock;
 use proto::Instant;
 use serde_json::Value;
@@ -120,10 +120,11 @@ impl Connection {
         Voice(self.to_link.clone())
     }
 
-    /// Waits for what this process is to do; none if something else comes first.
-    pub fn setup(&mut self) -> Option<Value> {
+    /// Waits for what this process is to do, and what there is to read; none if something else
+    /// comes first.
+    pub fn setup(&mut self) -> Option<(Value, Inputs)> {
         match self.orders.as_ref()?.recv() {
-            Ok(Order::Setup(setup)) => Some(setup),
+            Ok(Order::Setup(setup, inputs)) => Some((setup, inputs)),
             _ => None,
         }
     }

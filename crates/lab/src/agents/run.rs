@@ -10,10 +10,9 @@ use driver::clock::Clock;
 use engine::{Control, PartEvents, PartOfRun, Progress, RunOptions};
 use measure::RunRecord;
 use proto::Instant;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::carrier::{AgentsError, Carried, Carrier};
+use super::carrier::{AgentsError, Carried, Carrier, Task};
 use super::greeting::Greeted;
 use super::merged::merged;
 use super::process::{Connection, Voice};
@@ -98,7 +97,7 @@ fn obey(orders: &Receiver<Order>, control: &Control) {
             Order::Stop => control.stop(),
             Order::Interrupt | Order::Abandon(_) => control.interrupt(),
             Order::GiveUp => control.give_up(),
-            Order::Setup(_) => {}
+            Order::Setup(..) => {}
         }
     }
 }
@@ -112,7 +111,7 @@ fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
     groups
 }
 
-/// Leads agents, each of which is to do `setup`, through the run and merges what they measured;
+/// Leads agents, each of which is to do `task`, through the run and merges what they measured;
 /// `on_progress` sees each interval when all agents have ended it. `responders` are the target of a
 /// self-test, if that is in processes of its own. All of them are gone afterwards. If an agent was
 /// lost, the result is the last checkpoint of all.
@@ -121,7 +120,7 @@ fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
 /// An agent could not start, or it was lost before the first checkpoint, or that was to end the run
 /// without a result.
 pub fn lead_run(
-    (greeted, setup): (Greeted, Value),
+    (greeted, task): (Greeted, Task),
     groups: &[RunRequest],
     responders: Option<Carrier>,
     control: &Control,
@@ -140,7 +139,8 @@ pub fn lead_run(
         mut lead,
         clock,
     } = greeted;
-    carrier.say_to_all(&ToAgent::Setup(setup))?;
+    carrier.give(&task.inputs)?;
+    carrier.say_to_all(&ToAgent::Setup(task.setup))?;
     lead.prepare(shape);
     let kernel_before = crate::host::counters();
     let mut leading = Leading {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use agents::{FromAgent, Order, ToAgent};
 use proto::Transport;
 use responder::{Counters, ResponderConfig};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::carrier::{AgentCommand, AgentsError, Carried, Carrier};
+use super::carrier::{AgentCommand, AgentsError, Carried, Carrier, Task};
 use super::process::Connection;
 use crate::run::{ResponderShare, RunError, SocketUse, serve_hint};
 
@@ -40,24 +40,25 @@ pub fn serve_share(
 }
 
 /// Starts all processes of a responder: the first one opens the ports, the others share them.
-/// `setup` is what one is to do, given the addresses.
+/// `task` is what one is to do, given the addresses.
 ///
 /// # Errors
 /// One cannot be started, or cannot listen.
 pub fn start_responders(
     carrier: &mut Carrier,
     command: &AgentCommand,
-    setup: impl Fn(Option<&[(Transport, SocketAddr)]>) -> Value,
+    task: impl Fn(Option<&[(Transport, SocketAddr)]>) -> Task,
 ) -> Result<Vec<(Transport, SocketAddr)>, AgentsError> {
-    let start = |carrier: &mut Carrier, setup| {
+    let start = |carrier: &mut Carrier, task: Task| {
         let index = carrier.started();
         carrier.start(command)?;
-        carrier.say(index, &ToAgent::Serve(setup))
+        carrier.give_one(index, &task.inputs)?;
+        carrier.say(index, &ToAgent::Serve(task.setup))
     };
-    start(carrier, setup(None))?;
+    start(carrier, task(None))?;
     let addresses = addresses_of_next(carrier)?;
     for _ in 1..carrier.count() {
-        start(carrier, setup(Some(&addresses)))?;
+        start(carrier, task(Some(&addresses)))?;
     }
     for _ in 1..carrier.count() {
         addresses_of_next(carrier)?;

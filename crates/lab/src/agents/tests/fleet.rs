@@ -229,7 +229,7 @@ impl Process {
         said.into_iter().for_each(|it| self.link.say(it));
         while let Some(order) = self.link.poll_order() {
             match order {
-                Order::Setup(_) => self.prepared_at = Some(now + self.prepares),
+                Order::Setup(..) => self.prepared_at = Some(now + self.prepares),
                 Order::StartAt(at) => {
                     let at = Instant::from_nanos(at.as_nanos() - self.ahead.as_nanos() as u64);
                     self.starts_at = Some(at);

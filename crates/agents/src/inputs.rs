@@ -1,0 +1,148 @@
+//! What agents read: files that their lead has read, by the SHA-256 of their content.
+//!
+//! An agent opens no file of its own. What its lead has read travels in parts, in front of what the
+//! agent is to do, and is compared with its hash when it is whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use data_encoding::{BASE64, HEXLOWER};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::message::ToAgent;
+
+/// Octets of a part.
+const PART: usize = 256 << 10;
+/// Octets of one content: more than questions of any run fit into memory.
+const LENGTH_MAX: u64 = 4 << 30;
+
+/// Contents by their hashes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inputs(BTreeMap<String, Arc<Vec<u8>>>);
+
+/// A part of a content.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// SHA-256 of the whole, in hexadecimal digits.
+    hash: String,
+    /// Octets of the whole.
+    length: u64,
+    /// In Base64.
+    octets: String,
+}
+
+impl Inputs {
+    /// Adds a content, and returns its hash.
+    pub fn add(&mut self, content: Arc<Vec<u8>>) -> String {
+        let hash = hash(&content);
+        self.0.insert(hash.clone(), content);
+        hash
+    }
+
+    /// The content of this hash.
+    pub fn get(&self, hash: &str) -> Option<&Arc<Vec<u8>>> {
+        self.0.get(hash)
+    }
+
+    /// All of it, as it travels.
+    pub fn messages(&self) -> impl Iterator<Item = ToAgent> {
+        self.0.iter().flat_map(|(hash, content)| {
+            let length = content.len() as u64;
+            // One that is empty travels too.
+            let parts = content
+                .chunks(PART)
+                .chain(content.is_empty().then_some(&[][..]));
+            parts.map(move |octets| {
+                ToAgent::Input(Part {
+                    hash: hash.clone(),
+                    length,
+                    octets: BASE64.encode(octets),
+                })
+            })
+        })
+    }
+}
+
+/// Contents of which some have not come as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Incoming {
+    whole: Inputs,
+    /// What is not whole yet.
+    coming: BTreeMap<String, Vec<u8>>,
+}
+
+impl Incoming {
+    /// Takes the next part of a content.
+    ///
+    /// # Errors
+    /// It is none, or the whole is not what its hash says.
+    pub(crate) fn take(&mut self, part: Part) -> Result<(), String> {
+        let octets = BASE64.decode(part.octets.as_bytes());
+        let octets = octets.map_err(|error| format!("a part of an input: {error}"))?;
+        if part.length > LENGTH_MAX {
+            return Err(format!("an input of {} bytes is too long", part.length));
+        }
+        let content = self.coming.entry(part.hash.clone()).or_default();
+        content.extend_from_slice(&octets);
+        if (content.len() as u64) < part.length {
+            return Ok(());
+        }
+        let content = self.coming.remove(&part.hash).unwrap_or_default();
+        if self.whole.add(Arc::new(content)) != part.hash {
+            return Err(format!("the input {} has come damaged", part.hash));
+        }
+        Ok(())
+    }
+
+    /// What has come as a whole, which is then somebody else's.
+    pub(crate) fn taken(&mut self) -> Inputs {
+        std::mem::take(&mut self.whole)
+    }
+}
+
+fn hash(content: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of the messages of these inputs, each of which `change` may change.
+    fn carried(inputs: &Inputs, change: impl Fn(usize, &mut Part)) -> Result<Inputs, String> {
+        let mut incoming = Incoming::default();
+        for (number, message) in inputs.messages().enumerate() {
+            let ToAgent::Input(mut part) = message else {
+                panic!("{message:?}");
+            };
+            change(number, &mut part);
+            incoming.take(part)?;
+        }
+        Ok(incoming.taken())
+    }
+
+    #[test]
+    fn inputs_arrive_as_they_are_or_not_at_all() {
+        let mut inputs = Inputs::default();
+        let long: Vec<u8> = (0..600_000_u32).map(|it| (it % 251) as u8).collect();
+        let hashes = [&long[..], b"", b"short"].map(|it| inputs.add(Arc::new(it.to_vec())));
+        assert_eq!(inputs.messages().count(), 3 + 1 + 1);
+        let arrived = carried(&inputs, |_, _| {}).unwrap();
+        assert_eq!(arrived, inputs);
+        assert_eq!(arrived.get(&hashes[2]).unwrap().as_slice(), b"short");
+        for number in 0..5 {
+            let flip = |at: usize, part: &mut Part| {
+                if at == number {
+                    part.octets = match part.octets.strip_prefix('A') {
+                        Some(rest) => format!("B{rest}"),
+                        None => format!("A{}", part.octets.get(1..).unwrap_or("AAA")),
+                    };
+                }
+            };
+            assert!(carried(&inputs, flip).is_err(), "part {number}");
+        }
+        let endless = carried(&inputs, |_, part| part.length = u64::MAX);
+        assert!(endless.unwrap_err().contains("too long"));
+    }
+}
