@@ -381,9 +381,10 @@ impl Carrier {
 impl Drop for Carrier {
     fn drop(&mut self) {
         for member in &mut self.members {
-            member.writes = None;
-            // One that has ended already cannot be killed, and needs it not.
+            // Before its standard input ends: an agent without a task would say that a person had
+            // started it. One that has ended already cannot be killed, and needs it not.
             let _ = member.child.kill();
+            member.writes = None;
         }
         for member in &mut self.members {
             let _ = member.child.wait();
