@@ -58,8 +58,8 @@ impl Abandoned {
     }
 }
 
-/// What an agent hears and says. It is told of every message, asked for what it has to say, for
-/// orders and for the next instant at which it wants to be called.
+/// An agent's side of the connection with its lead: messages and instants go in; messages, orders
+/// and the instant of the next call come out.
 #[derive(Debug)]
 pub struct AgentLink {
     /// When the lead was heard last.
@@ -167,7 +167,7 @@ impl AgentLink {
         }
     }
 
-    /// Somebody else asks this agent to end: its lead gets what it has measured.
+    /// Its own host asks this agent to end (SIGTERM): its lead gets what it has measured.
     pub fn leave(&mut self) {
         self.say(FromAgent::Leaving);
         self.orders.push_back(Order::Interrupt);

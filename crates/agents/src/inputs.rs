@@ -95,7 +95,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// What has come as a whole, which is then somebody else's.
+    /// Takes out what has come as a whole.
     pub(crate) fn taken(&mut self) -> Inputs {
         std::mem::take(&mut self.whole)
     }

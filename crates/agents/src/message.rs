@@ -78,7 +78,7 @@ pub enum FromAgent {
     Interval(Box<Interval>),
     /// Its record until the end of that interval.
     Checkpoint(Box<RawValue>),
-    /// It was asked to end by somebody else (SIGTERM): what follows is its last.
+    /// Its own host has asked it to end (SIGTERM): what follows is its last.
     Leaving,
     /// Its run is over: last.
     Record(Box<RawValue>),

@@ -1,4 +1,4 @@
-//! `throng agent I/N`: one process of a command that needs several. Nobody but its lead starts it.
+//! `throng agent I/N`: one process of a command that needs several. Only its lead starts it.
 //!
 //! Its lead says through standard input (`lab::agents`) what it is to do, as types and not as a
 //! command line, with what only one process can read or make: standard input, the responder's ports

@@ -39,7 +39,7 @@ pub struct LostPart {
     pub known_until_ns: u64,
     /// Queries that it sent from the end of the result until then, and that are not in `intervals`.
     pub sent: u64,
-    /// The same until it must have stopped: so many it may have sent, at most.
+    /// The most that it may have sent beyond `intervals` until it must have stopped.
     pub fate_unknown_max: u64,
 }
 

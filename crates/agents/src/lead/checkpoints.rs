@@ -131,7 +131,7 @@ impl Checkpoints {
         true
     }
 
-    /// True if there is a result already, whoever is lost now.
+    /// True if there is a result, even if agents are lost from now on.
     pub(super) fn is_there(&self) -> bool {
         self.common.is_some()
     }

@@ -88,19 +88,19 @@ pub enum Why {
     Told(Told),
     /// It said what has no place there.
     Invalid(String),
-    /// It said nothing for so long.
+    /// It said nothing for this time.
     Silent(Duration),
-    /// Its workers ended no interval for so long.
+    /// Its workers ended no interval for this time.
     Stalled(Duration),
     /// It never said in time that it could start.
     NotAwake,
     /// Nothing: the run was ended before it began.
     Stopped,
-    /// It heard of the start so long after it.
+    /// It heard of the start this much too late.
     Late(Duration),
     /// It ended before its time.
     Ended(String),
-    /// Somebody else asked it to end.
+    /// Its own host asked it to end (SIGTERM).
     Left,
 }
 
@@ -137,8 +137,7 @@ pub struct Outcome {
     pub run_start: Instant,
 }
 
-/// Leads agents through a run. It is told of every message, of losses and of the time, and asked
-/// for what it has to say and for what has come about.
+/// Leads agents through a run: messages, losses and instants go in; messages and events come out.
 #[derive(Debug)]
 pub struct Lead {
     links: Vec<LeadLink>,
@@ -364,7 +363,7 @@ impl Lead {
         }
     }
 
-    /// The time goes on.
+    /// The time goes on: to be called every 20 ms at least.
     pub fn pass(&mut self, now: Instant) {
         let passed = Duration::from_nanos(now.nanos_since(self.passed));
         self.passed = now;
@@ -379,11 +378,6 @@ impl Lead {
             }
         }
         self.arm_if_due(now);
-    }
-
-    /// When [`Lead::pass`] is to be called next, at the latest.
-    pub fn next_due(&self) -> Instant {
-        self.passed + TURN
     }
 
     /// Time in which the lead was stopped itself does not count.
@@ -463,7 +457,7 @@ impl Lead {
     }
 
     /// Once all have said that they can start, they do: all at the same instant of the lead's
-    /// clock, which each is told by its own.
+    /// clock, each by its own clock.
     fn start_when_armed(&mut self, now: Instant) {
         let can_start = |arming: &mut Arming| {
             let is_armed = self.links.iter().all(|link| link.armed == Armed::Yes);

@@ -22,6 +22,8 @@ use crate::run::RunError;
 
 /// How long an agent may take to end that has closed its output.
 const END_MAX: Duration = Duration::from_secs(2);
+/// How long one look at what has come from agents takes.
+pub(super) const TURN: Duration = Duration::from_millis(20);
 /// Octets that are read or written at a time.
 const PIECE: usize = 1 << 20;
 /// What waits to be written to an agent: beats of a minute, and what is said once.
@@ -424,7 +426,7 @@ fn who(place: &Place, (index, count): (usize, u32), pid: Option<u32>) -> String 
     }
 }
 
-/// Writes to an agent what it is told, until it does not take it any more or there is nothing more.
+/// Writes messages to an agent, until it takes no more or there are no more.
 fn write(
     (index, clock): (usize, Clock),
     mut stdin: ChildStdin,
@@ -491,7 +493,7 @@ fn read(
             }
             has_some = true;
             if !hand_on(carried) {
-                // Nobody wants to hear it any more.
+                // The lead has ended.
                 return;
             }
         }

@@ -1,17 +1,13 @@
 //! Until all agents of other hosts have said who they are.
 
-use std::time::Duration;
-
 use agents::{Event, Hello, Lead, Place, Why};
 use driver::clock::Clock;
 
-use super::carrier::{AgentCommand, AgentsError, Carried, Carrier, shown};
+use super::carrier::{AgentCommand, AgentsError, Carried, Carrier, TURN, shown};
 
 /// Agents on one host that may be starting at a time: sshd drops further connections that are not
 /// authenticated yet from 10 on (MaxStartups).
 const AT_A_TIME: usize = 8;
-/// How long one look at them takes.
-const TURN: Duration = Duration::from_millis(20);
 
 /// Agents that have been started, and their lead.
 #[derive(Debug)]

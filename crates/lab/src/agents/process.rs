@@ -14,14 +14,14 @@ use serde_json::Value;
 
 /// Octets that are read at a time.
 const PIECE: usize = 1 << 20;
-/// What waits for the link; whoever tells more waits.
+/// What waits for the link; a sender of more waits.
 const TOLD_MAX: usize = 64;
 /// Messages that wait to be written: those of ten seconds of 10 ms, and more.
 const WRITES_MAX: usize = 2_048;
 /// The longest wait for what comes next.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What the link of this process is told.
+/// What the link of this process gets.
 enum ToLink {
     /// The lead has said this, which was read then.
     Heard(ToAgent, Instant),
@@ -29,7 +29,7 @@ enum ToLink {
     Piece(Instant),
     /// This is to be said.
     Say(FromAgent),
-    /// Somebody else asks this process to end.
+    /// The host asks this process to end (SIGTERM).
     Leave,
     /// All has been said.
     Finish,
@@ -56,7 +56,7 @@ impl Voice {
         let _ = self.0.send(ToLink::Say(message));
     }
 
-    /// Somebody else asks this process to end: the run ends early, and the lead is told so.
+    /// The host asks this process to end: the run ends early, and the lead learns why.
     pub fn leave(&self) {
         let _ = self.0.send(ToLink::Leave);
     }
@@ -78,7 +78,8 @@ fn network() -> Option<String> {
 
 impl Connection {
     /// Over standard input and output, which nothing else uses from now on. An agent of another
-    /// host says who it is. `by_hand` is told why this process ends that no lead has started.
+    /// host says who it is. `by_hand` gets the reason why a
+    /// process ends that no lead has started.
     pub fn open(hello: Option<Hello>, by_hand: fn(&str)) -> Connection {
         let clock = Clock::of_host();
         let (to_link, told) = sync_channel(TOLD_MAX);

@@ -12,7 +12,7 @@ use measure::RunRecord;
 use proto::Instant;
 use serde_json::value::RawValue;
 
-use super::carrier::{AgentsError, Carried, Carrier, Task};
+use super::carrier::{AgentsError, Carried, Carrier, TURN, Task};
 use super::greeting::Greeted;
 use super::merged::merged;
 use super::process::{Connection, Voice};
@@ -20,9 +20,6 @@ use super::serve::serve_all;
 use crate::host::HostWatch;
 use crate::run::{RunError, RunRequest, note_responder};
 use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
-
-/// How often the lead looks whether the run shall stop.
-const STOP_POLL: Duration = Duration::from_millis(20);
 
 /// Runs the share of an agent, and tells the lead of it.
 ///
@@ -201,7 +198,7 @@ impl<F: FnMut(&Progress)> Leading<F> {
             if let Some(responders) = &mut self.responders {
                 responders.check()?;
             }
-            let carried = self.carrier.next(STOP_POLL);
+            let carried = self.carrier.next(TURN);
             let now = self.clock.now();
             match carried {
                 None => {}
@@ -235,7 +232,7 @@ impl<F: FnMut(&Progress)> Leading<F> {
                 Event::Starts(at) => {
                     let wait = Duration::from_nanos(at.nanos_since(self.clock.now()));
                     self.starts = Some((at, Clock::unix_time() + wait));
-                    // Whoever watches the run learns that it begins.
+                    // Signals and operations of experiments wait for the beginning.
                     control.start_at(at);
                 }
                 Event::Progress(progress) => (self.on_progress)(&progress),

@@ -8,12 +8,9 @@ use proto::Transport;
 use responder::{Counters, ResponderConfig};
 use serde_json::json;
 
-use super::carrier::{AgentCommand, AgentsError, Carried, Carrier, Task};
+use super::carrier::{AgentCommand, AgentsError, Carried, Carrier, TURN, Task};
 use super::process::Connection;
 use crate::run::{ResponderShare, RunError, SocketUse, serve_hint};
-
-/// How long a wait for the processes may last before the caller has its turn.
-const TURN: Duration = Duration::from_millis(20);
 
 /// Serves one share until the lead says that it shall stop, and reports to it.
 ///
