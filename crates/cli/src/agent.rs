@@ -103,7 +103,7 @@ impl Setup {
 pub(crate) fn by_hand(reason: &str) -> Failure {
     Failure::usage(
         format!("this command is for `throng` itself: {reason}"),
-        "use `throng run`; --processes N divides a run",
+        "use `throng run`; --agents N divides a run",
     )
 }
 

@@ -148,8 +148,9 @@ impl Default for Limits {
 pub struct Generator {
     /// Worker threads; none for as many as suit the host.
     pub workers: Option<u32>,
-    /// Processes; none for as many as the limit of open files demands.
-    pub processes: Option<u32>,
+    /// Agents; none for as many processes as the limit of open files demands.
+    #[serde(alias = "processes")]
+    pub agents: Option<u32>,
     /// What is done when one of them is lost; none if it was left to the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_agent_loss: Option<OnAgentLoss>,
@@ -181,7 +182,7 @@ impl Default for Generator {
     fn default() -> Self {
         Generator {
             workers: None,
-            processes: None,
+            agents: None,
             on_agent_loss: None,
             hosts: None,
             ssh: None,

@@ -210,7 +210,7 @@ pub(crate) const FLAGS: [Flag; 145] = [
     ]),
     // Generator
     run("workers"),
-    run("processes").at(At::Sockets),
+    run("agents").at(At::Sockets),
     run("hosts").at(At::Server),
     run("ssh").at(At::Server).needs("hosts"),
     run("on-agent-loss").at(At::Sockets),

@@ -177,21 +177,23 @@ pub(crate) struct RunArguments {
     /// Worker threads [default: one per CPU, half as many if the target is on this host]
     #[arg(long, value_name = "N", help_heading = "Generator")]
     pub(crate) workers: Option<u32>,
-    /// Processes to spread the workers over [default: as many as the open file limit requires]
+    /// Agents, which are processes to spread the workers over [default: as many as the open file
+    /// limit requires]
     #[arg(
         long,
+        alias = "processes",
         value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=1_024),
         help_heading = "Generator"
     )]
-    pub(crate) processes: Option<u32>,
+    pub(crate) agents: Option<u32>,
     /// Generate the load on these hosts, by one agent for each line of this file, instead of here
     #[arg(long, value_name = "FILE", help_heading = "Generator")]
     pub(crate) hosts: Option<PathBuf>,
     /// Command that runs another on a host of --hosts [default: ssh -T]
     #[arg(long, value_name = "COMMAND", help_heading = "Generator")]
     pub(crate) ssh: Option<String>,
-    /// What to do when one of several processes is lost [default: end; a run of more than 30
+    /// What to do when one of several agents is lost [default: end; a run of more than 30
     /// minutes has none]
     #[arg(long, value_name = "WAY", help_heading = "Generator",
           value_parser = one_of(OnAgentLoss::ALL))]

@@ -91,7 +91,7 @@ fn run(flags: &RunArguments) -> Result<Run, Failure> {
         },
         generator: Generator {
             workers: flags.workers,
-            processes: flags.processes,
+            agents: flags.agents,
             on_agent_loss: flags.on_agent_loss,
             hosts: file(&flags.hosts),
             ssh: flags.ssh.clone(),

@@ -47,10 +47,10 @@ impl Hosts {
         let Some(path) = &generator.hosts else {
             return Ok(None);
         };
-        if generator.processes.is_some() {
+        if generator.agents.is_some() {
             return Err(Failure::usage(
-                "--processes cannot be used with --hosts, of which each line is a process",
-                "leave it out, and name a host as often as it is to have processes",
+                "--agents cannot be used with --hosts, of which each line is an agent",
+                "leave it out, and name a host as often as it is to have agents",
             ));
         }
         let has_key_log = |group: &Group| {

@@ -146,7 +146,7 @@ fn watch_groups(
         return processes::measure_on(hosts, prepared, of_run, (interrupt, watch));
     }
     lab::run::choose_local_addresses(&mut prepared.requests)?;
-    let processes = first.generator.processes;
+    let processes = first.generator.agents;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         check_loss(first, &division)?;
         let of_run = (groups, is_quiet, shown_each(first));
@@ -183,8 +183,8 @@ fn check_loss(run: &Run, division: &Division) -> Result<(), Failure> {
     }
     Err(Failure::usage(
         format!(
-            "a run of more than 30 minutes in {} processes does not say what to do when one of \
-             them is lost",
+            "a run of more than 30 minutes by {} agents does not say what to do when one of them \
+             is lost",
             division.processes
         ),
         "give --on-agent-loss end, continue or fail",
@@ -233,7 +233,7 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
         return Ok(());
     }
     lab::run::choose_local_addresses(&mut prepared.requests)?;
-    let processes = groups[0].run.generator.processes;
+    let processes = groups[0].run.generator.agents;
     if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
         check_loss(&groups[0].run, &division)?;
         // A responder in parts is started when it is needed.

@@ -72,10 +72,10 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
             "--driver xdp: the built-in responder is on this host, where no frame is sent",
             "give --server an address beyond the interface, or use another driver",
         )),
-        (Some(DriverKind::Xdp), _) if arguments.processes.is_some_and(|it| it > 1) => {
+        (Some(DriverKind::Xdp), _) if arguments.agents.is_some_and(|it| it > 1) => {
             Err(Failure::usage(
-                "--processes: only one process can have an interface for XDP",
-                "leave out --processes; each worker takes a queue of the interface",
+                "--agents: only one process can have an interface for XDP",
+                "leave out --agents; each worker takes a queue of the interface",
             ))
         }
         _ => Ok(()),

@@ -38,7 +38,10 @@ impl Keys {
 
     /// The flag of that name.
     pub(crate) fn flag(&self, name: &str) -> Option<&Arg> {
-        self.flags().find(|flag| flag.get_long() == Some(name))
+        self.flags().find(|flag| {
+            let aliases = flag.get_all_aliases().unwrap_or_default();
+            flag.get_long() == Some(name) || aliases.contains(&name)
+        })
     }
 
     /// The known name that is most like `name`, if one is.

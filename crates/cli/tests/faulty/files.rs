@@ -302,7 +302,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "names are overwritten in mid-run",
-        flags: "--processes 2",
+        flags: "--agents 2",
         meanwhile: &[(When::Shown(3), Do::Shell("echo '!' >$IN/names.txt"))],
         ..NONE
     },

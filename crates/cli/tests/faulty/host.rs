@@ -27,7 +27,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "64 open files for 100 clients of one process",
         over: &[Udp, Tcp, Dot, Doq],
-        flags: "--clients 100 --processes 1",
+        flags: "--clients 100 --agents 1",
         around: r#"ulimit -n 64; exec "$@""#,
         ends: Ends::refused("the limit here is 64"),
         ..NONE
@@ -71,7 +71,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "a clock three years ahead, in processes",
         over: &[Udp, Tcp],
-        flags: "--processes 2",
+        flags: "--agents 2",
         around: YEARS_AHEAD,
         ..NONE
     },
@@ -105,7 +105,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "no /proc, in processes",
-        flags: "--processes 2",
+        flags: "--agents 2",
         around: r#"exec unshare --mount bash -c 'mount -t tmpfs none /proc; exec "$@"' bash "$@""#,
         ends: Ends::without_record(1, "/proc"),
         ..NONE
@@ -128,7 +128,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "its folder is gone",
-        flags: "--processes 2",
+        flags: "--agents 2",
         around: r#"mkdir $IN/gone; cd $IN/gone; rmdir $IN/gone; exec "$@""#,
         ..NONE
     },
@@ -140,7 +140,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "no standard streams, in processes",
-        flags: "--processes 2",
+        flags: "--agents 2",
         around: NO_STREAMS,
         ..NONE
     },

@@ -15,7 +15,7 @@ const LONG: Fault = Fault {
     ..NONE
 };
 const IN_PROCESSES: Fault = Fault {
-    flags: "--duration 60s --processes 2",
+    flags: "--duration 60s --agents 2",
     ..NONE
 };
 /// Waits until SIGTERM would not end it at once: the run has begun to listen to signals.
@@ -180,7 +180,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "stands still itself, in processes",
         over: &[Udp, Tcp],
-        flags: "--duration 2s --processes 2",
+        flags: "--duration 2s --agents 2",
         meanwhile: &[(
             When::Shown(4),
             Do::Shell(
@@ -219,7 +219,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "SIGTERM of a part, which is not its own master",
-        flags: "--processes 2",
+        flags: "--agents 2",
         meanwhile: &[(
             When::Shown(4),
             Do::Shell("kill -s TERM $(pgrep -P $PID | head -n 1)"),
@@ -232,7 +232,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             When::Shown(4),
             Do::Shell("kill -s STOP $(pgrep -P $PID | head -n 1)"),
         )],
-        flags: "--duration 60s --processes 2 --timeout 100ms",
+        flags: "--duration 60s --agents 2 --timeout 100ms",
         ends: Ends::without_record(1, " s\nhint: it may have been stopped (SIGSTOP)"),
         ..NONE
     },

@@ -38,7 +38,7 @@ const FLAGS: [(&str, &[&str]); 8] = [
     ("--interval 100ms", &["--interval"]),
     ("--timeout 2s", &["--timeout"]),
     ("--clients 4", &["--clients"]),
-    ("--workers 1", &["--workers", "--processes"]),
+    ("--workers 1", &["--workers", "--agents"]),
 ];
 
 /// Whoever is asked, until dropped.

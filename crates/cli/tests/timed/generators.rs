@@ -21,7 +21,7 @@ fn a_process_that_was_stopped_for_a_second_makes_the_generator_the_limit() {
         let responder = Responder::start("udp:127.0.0.1:0", "");
         let server = responder.address();
         let mut running = Running::begin(&format!(
-            "--processes 3 --clients 30 --rate 600 --arrival constant --duration 3s \
+            "--agents 3 --clients 30 --rate 600 --arrival constant --duration 3s \
              --interval 100ms --server {server} --names {names} --record {path}"
         ));
         running.wait_for_intervals(5);
@@ -52,7 +52,7 @@ fn the_load_of_all_groups_is_whole_until_the_last_checkpoint_before_a_loss() {
         let responder = Responder::start("udp:127.0.0.1:0", "");
         let server = responder.address();
         let mut running = Running::begin(&format!(
-            "{scenario} --processes 3 --duration 10s --interval 100ms --server {server} \
+            "{scenario} --agents 3 --duration 10s --interval 100ms --server {server} \
              --names {names} --record {path}"
         ));
         running.wait_for_intervals(21);

@@ -134,7 +134,7 @@ pub fn divide(
     };
     Err(RunError::new(
         format!("the load can be divided among {most} processes, not {processes}"),
-        "use fewer --processes, or more --clients (in closed loop also more --outstanding)",
+        "use fewer --agents, or more --clients (in closed loop also more --outstanding)",
     ))
 }
 
@@ -154,7 +154,7 @@ fn too_large(groups: &[RunRequest], (needed, limit): (u64, u64)) -> RunError {
             "{clients} clients need {needed} open files in a process, and the limit here is {limit}"
         ),
         format!(
-            "use more --processes, fewer --clients, in closed loop more --outstanding, or raise \
+            "use more --agents, fewer --clients, in closed loop more --outstanding, or raise \
              the limit: `ulimit -n {needed}`, as root where that is above `ulimit -Hn`"
         ),
     )

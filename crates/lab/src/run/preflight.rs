@@ -117,7 +117,7 @@ fn check_descriptors(groups: &[RunRequest]) -> Result<(), RunError> {
     Err(RunError::new(
         format!("{clients} clients need {needed} open files, and the limit here is {limit}"),
         format!(
-            "use --clients {fitting}, more --processes, or raise the limit: `ulimit -Hn {needed}` \
+            "use --clients {fitting}, more --agents, or raise the limit: `ulimit -Hn {needed}` \
              as root"
         ),
     ))

@@ -218,7 +218,7 @@ pub(super) fn resources(figures: &Figures<'_>, are_ports: bool) -> Vec<Cure> {
         ],
         false => vec![
             Cure::open_files(2 * figures.record.scenario.clients + 1_024),
-            Cure::throng("--processes 2"),
+            Cure::throng("--agents 2"),
         ],
     }
 }

@@ -14,8 +14,8 @@ fn hosts_without_a_list_or_a_server_or_with_processes_are_refused() {
     );
     let load = "--clients 4 --rate 10 --duration 1s";
     let run = format!("run --server 127.0.0.1 --names {names} {load}");
-    throng(&format!("{run} --hosts {hosts} --processes 2"))
-        .refused_with("--processes cannot be used with --hosts", "as often");
+    throng(&format!("{run} --hosts {hosts} --agents 2"))
+        .refused_with("--agents cannot be used with --hosts", "as often");
     throng(&format!("{run} --hosts {none}")).refused_with("no hosts", "a host in each line");
     throng(&format!("run --hosts {none} {load}")).refused_with("--hosts", "--server");
 }

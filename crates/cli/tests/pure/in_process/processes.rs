@@ -6,13 +6,13 @@ use crate::call::throng;
 fn runs_that_cannot_be_divided_among_processes_are_refused() {
     for (flags, error, hint) in [
         (
-            "--processes 20 --clients 5",
+            "--agents 20 --clients 5",
             "the load can be divided among 5 processes, not 20",
             "--clients",
         ),
         (
-            "--processes 3 --driver sim",
-            "--processes has no effect on a simulation",
+            "--agents 3 --driver sim",
+            "--agents has no effect on a simulation",
             "--driver epoll",
         ),
     ] {

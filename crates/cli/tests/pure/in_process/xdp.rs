@@ -31,7 +31,7 @@ fn flags_that_xdp_cannot_serve_are_refused_with_a_cure() {
             "--server",
         ),
         (
-            format!("{run} --driver xdp --interface eth0 --processes 2"),
+            format!("{run} --driver xdp --interface eth0 --agents 2"),
             "one process",
             "leave out",
         ),

@@ -120,7 +120,7 @@ fn a_cpu_that_is_not_there_is_named() {
 fn too_many_clients_for_the_limit_on_open_files_get_a_cure_that_works() {
     for transport in ["udp", "tcp"] {
         let run = format!(
-            "prlimit --nofile=100:100 {THRONG} run --quiet --processes 1 --transport {transport}"
+            "prlimit --nofile=100:100 {THRONG} run --quiet --agents 1 --transport {transport}"
         );
         let (error, hint) = execute(&format!("{run} --clients 500 --queries 10")).refused();
         assert!(error.starts_with("500 clients need "), "{error}");

@@ -62,7 +62,7 @@ fn what_can_be_read_once_is_read_once_for_all_processes() {
         let key = pipe(&folder, &format!("key-{processes}"), &key);
         let stdout = throng(&format!(
             "run --quiet --format json --names {names} --tsig-file {key} --queries 100 --clients 4 \
-             --processes {processes}"
+             --agents {processes}"
         ));
         let record = RunRecord::from_json(&stdout.succeeded()).unwrap();
         assert_eq!(record.processes, processes);
@@ -254,7 +254,7 @@ fn a_run_that_is_in_vain_ends_after_a_look_at_its_first_queries() {
         let record = RunRecord::from_json(&stdout).unwrap();
         assert_eq!(record.ended_by, EndedBy::TargetGone, "{server}");
         assert!(record.measured_seconds() < 30.0, "{server}");
-        let in_parts = format!("{run} --duration 40s --processes 2 --clients 4");
+        let in_parts = format!("{run} --duration 40s --agents 2 --clients 4");
         let in_parts = RunRecord::from_json(&throng(&in_parts).ended_with(1)).unwrap();
         assert_eq!(in_parts.ended_by, EndedBy::TargetGone, "{server}");
         let warnings = record.warnings.join("\n");
@@ -456,7 +456,7 @@ fn shown_by_runs(run: &str, record: &str, folder: &Folder) -> Vec<(String, Strin
     for format in ["text", "html", "markdown", "csv", "json", "dns-metrics"] {
         all.push(shown(throng(&format!("report {record} --format {format}"))));
     }
-    all.push(shown(throng(&format!("{run} --processes 2 --clients 4"))));
+    all.push(shown(throng(&format!("{run} --agents 2 --clients 4"))));
     let records = folder.path("compared");
     let mut compare = Command::new(THRONG);
     compare.args(["compare", "--a", run, "--b", run, "--rounds", "2"]);

@@ -15,7 +15,7 @@ use crate::process::{Responder, throng};
 
 const INTERVAL_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-const RUN: &str = "--processes 3 --interval 100ms";
+const RUN: &str = "--agents 3 --interval 100ms";
 const OPEN: &str = "--clients 30 --rate 600 --arrival constant";
 
 /// A run whose second process is lost long before its end.
@@ -236,7 +236,7 @@ fn there_is_no_result_before_the_first_checkpoint() {
     );
     // An interval that does not end while the test runs has no checkpoint.
     let mut running = Running::begin(&format!(
-        "--processes 3 --interval 10m --duration 20m {OPEN} --server {server} --names {names} \
+        "--agents 3 --interval 10m --duration 20m {OPEN} --server {server} --names {names} \
          --record {path}"
     ));
     // The look before the run is an empty datagram.
@@ -379,6 +379,6 @@ fn a_process_that_is_lost_before_the_load_ends_the_run() {
 
 #[test]
 fn a_long_run_in_processes_has_to_say_what_it_does_when_one_is_lost() {
-    throng("run --processes 2 --rate 10 --clients 4 --duration 31m")
-        .refused_with("more than 30 minutes in 2 processes", "--on-agent-loss");
+    throng("run --agents 2 --rate 10 --clients 4 --duration 31m")
+        .refused_with("more than 30 minutes by 2 agents", "--on-agent-loss");
 }

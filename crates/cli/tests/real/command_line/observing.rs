@@ -22,7 +22,7 @@ fn auto_finds_the_process_behind_the_target_and_both_ends_are_in_the_record() {
     let folder = Folder::new("observe");
     let names = folder.write("names.txt", "a.example A\n");
     let responder = Responder::start("udp:127.0.0.1:0", "");
-    for processes in ["", "--processes 2"] {
+    for processes in ["", "--agents 2"] {
         let json = run(
             &responder,
             &names,

@@ -34,7 +34,7 @@ fn assert_whole(record: &RunRecord, queries: u64) {
 fn processes_divide_a_run_exactly_over_each_transport() {
     for transport in ["udp", "tcp", "dot", "doq"] {
         let record = measured(&format!(
-            "--processes 3 --clients 10 --rate 2000 --duration 1s --interval 200ms --timeout 20s \
+            "--agents 3 --clients 10 --rate 2000 --duration 1s --interval 200ms --timeout 20s \
              --transport {transport}"
         ));
         assert_whole(&record, 2_000);
@@ -55,7 +55,7 @@ fn processes_divide_a_run_exactly_over_each_transport() {
 #[test]
 fn processes_merge_the_intervals_of_a_long_run_as_one_does() {
     let record = measured(
-        "--processes 3 --clients 10 --rate 2000 --duration 1500ms --interval 1ms --timeout 20s",
+        "--agents 3 --clients 10 --rate 2000 --duration 1500ms --interval 1ms --timeout 20s",
     );
     assert_whole(&record, 3_000);
     assert_eq!(record.intervals_merged, 2);
@@ -73,7 +73,7 @@ fn a_number_of_queries_is_divided_among_processes() {
     let names = folder.write("names.txt", "a.example A\nb.example A\nc.example A\n");
     let address = responder.address();
     let record = measured(&format!(
-        "--processes 3 --server {address} --names {names} --queries 1001 --outstanding 10 \
+        "--agents 3 --server {address} --names {names} --queries 1001 --outstanding 10 \
          --clients 7"
     ));
     assert_whole(&record, 1_001);
@@ -85,7 +85,7 @@ fn a_number_of_queries_is_divided_among_processes() {
 fn clients_ask_the_same_in_one_process_as_in_three() {
     let flags = "--clients 30 --per-client poisson:20 --duration 1s --timeout 20s";
     let together = measured(&format!("{flags} --workers 3"));
-    let divided = measured(&format!("{flags} --processes 3"));
+    let divided = measured(&format!("{flags} --agents 3"));
     let offered = divided.total.counts.offered;
     assert_eq!(offered, together.total.counts.offered);
     assert_whole(&divided, offered);
@@ -105,7 +105,7 @@ fn a_scenario_is_divided_group_by_group() {
     );
     let flags = "--seed 7 --quiet --format json";
     let run = |processes: u32| {
-        let line = format!("run {scenario} {flags} --processes {processes}");
+        let line = format!("run {scenario} {flags} --agents {processes}");
         RunRecord::from_json(&throng(&line).succeeded()).unwrap()
     };
     let (together, divided) = (run(1), run(3));
@@ -128,7 +128,7 @@ fn a_scenario_is_divided_group_by_group() {
 
 #[test]
 fn a_part_that_is_killed_ends_the_run_with_an_error_and_nothing_is_left() {
-    let mut running = Running::start("--processes 3 --rate 300");
+    let mut running = Running::start("--agents 3 --rate 300");
     let parts = parts_of(running.child.id());
     assert_eq!(parts.len(), 3);
     execute(&format!("kill -s KILL {}", parts[1])).succeeded();
@@ -145,7 +145,7 @@ fn a_part_that_is_killed_ends_the_run_with_an_error_and_nothing_is_left() {
 
 #[test]
 fn parts_are_gone_when_their_parent_is_killed() {
-    let running = Running::start("--processes 3 --rate 300 --transport tcp");
+    let running = Running::start("--agents 3 --rate 300 --transport tcp");
     let parts = parts_of(running.child.id());
     assert_eq!(parts.len(), 3);
     signal(&running.child, "KILL");
@@ -156,7 +156,7 @@ fn parts_are_gone_when_their_parent_is_killed() {
 fn an_interrupt_ends_all_parts_with_a_complete_record() {
     let folder = Folder::new("processes-interrupt");
     let path = folder.path("record.json");
-    let flags = format!("--processes 3 --rate 500 --transport tcp --record {path}");
+    let flags = format!("--agents 3 --rate 500 --transport tcp --record {path}");
     let mut running = Running::start(&flags);
     let parts = parts_of(running.child.id());
     signal(&running.child, "INT");
@@ -232,9 +232,8 @@ fn a_responder_in_processes_adds_up_what_they_counted() {
 fn standard_input_is_read_once_for_all_processes() {
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let address = responder.address();
-    let flags = format!(
-        "run --quiet --format json --server {address} --names - --processes 3 --queries 30"
-    );
+    let flags =
+        format!("run --quiet --format json --server {address} --names - --agents 3 --queries 30");
     let stdout = crate::process::throng_with(&flags, b"a.example A\nb.example A\n").succeeded();
     let record = RunRecord::from_json(&stdout).unwrap();
     assert_eq!(record.scenario.questions.count, 2);
@@ -308,7 +307,7 @@ const SECRET: &str = "cGxhbnRlZCBzZWNyZXQ=";
 #[test]
 fn nobody_sees_in_a_part_what_its_parent_was_given() {
     let mut running = Running::start(&format!(
-        "--format json --processes 2 --clients 4 --rate 100 --tsig hmac-sha256:k:{SECRET}"
+        "--format json --agents 2 --clients 4 --rate 100 --tsig hmac-sha256:k:{SECRET}"
     ));
     for part in parts_of(running.child.id()) {
         assert!(of_process(part, "cmdline").contains("agent\0"));

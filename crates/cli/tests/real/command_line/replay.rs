@@ -19,10 +19,7 @@ fn sockets_of_the_kernel_and_several_processes_ask_the_same() {
     let folder = Folder::new("replay-processes");
     let one = replayed(&folder, "--speed 20 --transport tcp");
     assert_eq!(one.scenario.transport, Transport::Tcp);
-    let two = replayed(
-        &folder,
-        "--speed 20 --transport tcp --processes 2 --loops 2",
-    );
+    let two = replayed(&folder, "--speed 20 --transport tcp --agents 2 --loops 2");
     assert_eq!(two.processes, 2);
     for (record, queries) in [(&one, 600), (&two, 1_200)] {
         let counts = &record.total.counts;
@@ -31,7 +28,7 @@ fn sockets_of_the_kernel_and_several_processes_ask_the_same() {
         assert_eq!(record.scenario.clients, 10);
         assert!(record.check().is_ok());
     }
-    let piped = "replay - --speed 20 --processes 2 --quiet --format json";
+    let piped = "replay - --speed 20 --agents 2 --quiet --format json";
     let piped = throng_with(piped, log().as_bytes()).succeeded();
     let piped = RunRecord::from_json(&piped).unwrap();
     assert_eq!((piped.total.counts.responses, piped.processes), (600, 2));

@@ -21,7 +21,7 @@ fn a_worker_that_does_not_end_is_left_behind_and_the_others_are_recorded() {
     let folder = Folder::new("script-hangs");
     let path = folder.write("hangs.lua", HANGS);
     let record = folder.path("record.json");
-    for (flags, processes) in [("--workers 2", 1), ("--workers 2 --processes 2", 2)] {
+    for (flags, processes) in [("--workers 2", 1), ("--workers 2 --agents 2", 2)] {
         let finished = throng(&format!(
             "run --quiet --clients 4 --interval 100ms --duration 1s --script {path} {flags} \
              --delay 30ms --record {record}"
