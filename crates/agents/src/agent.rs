@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::inputs::{Incoming, Inputs, Part};
 use crate::message::{FromAgent, ToAgent, Told};
+use crate::seats::Refusal;
 use crate::{BEAT_EVERY, DEAD_MAN};
 
 /// How long an agent that was stopped itself looks once more whether its lead has said something
@@ -19,6 +20,15 @@ const SETUP_MAX: Duration = Duration::from_secs(120);
 /// What an agent is to do.
 #[derive(Debug, PartialEq)]
 pub enum Order {
+    /// It has dialled and has a part in the run.
+    Seated {
+        /// Its number, from 0.
+        index: u32,
+        /// How many agents there are.
+        count: u32,
+    },
+    /// It has dialled, and has none.
+    Refused(Refusal),
     /// Prepare this, with what there is to read.
     Setup(Value, Inputs),
     /// Start at that instant of its own clock.
@@ -101,6 +111,10 @@ impl AgentLink {
         }
         self.moves(now);
         match message {
+            ToAgent::Seated { index, count } => {
+                self.orders.push_back(Order::Seated { index, count });
+            }
+            ToAgent::Refused(refusal) => self.orders.push_back(Order::Refused(refusal)),
             ToAgent::Input(part) => self.take(part),
             ToAgent::Setup(setup) => self.prepare(setup, Some(DEAD_MAN), now),
             ToAgent::Serve(setup) => self.prepare(setup, None, now),

@@ -3,11 +3,11 @@
 //! The *lead* is the process that decides a run, takes its agents through it and merges what they
 //! measured. An *agent* is a process that generates a share of the load. Both are state machines
 //! without I/O: messages and instants go in; messages, events and the next instant come out. What
-//! carries the messages (pipes, ssh) is `lab`'s.
+//! carries the messages (pipes, ssh, TCP with TLS) is `lab`'s.
 //!
 //! | state of an agent | the lead says | the agent says | what ends the run |
 //! |---|---|---|---|
-//! | greeting | | `Hello`, on another host | another program; 60 s |
+//! | greeting | `Seated`, `Refused` to one that dials | `Hello`, `Join` | another program; 60 s |
 //! | preparing | `Input`, `Setup` | `Beat` twice a second | 10 s of silence |
 //! | ready | `Clock` until enough is known | `Ready`, `Clock` | |
 //! | armed | `Arm` | `Armed`, `Late` | a start that was put off 20 times |
@@ -27,6 +27,7 @@
 //!
 //! * `message`: everything that is said; `frame`: the same as octets; `inputs`: what agents read.
 //! * `lead`: the lead's side, `agent`: the agent's.
+//! * `seats`: which agents a run has that dial their lead.
 //! * `clocks`: what an agent's clock shows beside that of its lead, and by how much that may be
 //!   wrong.
 
@@ -38,6 +39,7 @@ mod frame;
 mod inputs;
 mod lead;
 mod message;
+mod seats;
 
 use std::time::Duration;
 
@@ -46,6 +48,7 @@ pub use frame::{Decoder, FrameError, encode};
 pub use inputs::{Inputs, Part};
 pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, Why};
 pub use message::{FromAgent, Hello, ToAgent, Told};
+pub use seats::{Join, Refusal, Seats};
 
 /// For how long an agent goes on without a word of its lead.
 pub const DEAD_MAN: Duration = Duration::from_secs(10);

@@ -6,13 +6,23 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::inputs::Part;
+use crate::seats::{Join, Refusal};
 
 /// Version of these messages.
-const PROTOCOL: u32 = 2;
+const PROTOCOL: u32 = 3;
 
 /// What a lead says.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToAgent {
+    /// To one that has dialled: it has a part in the run.
+    Seated {
+        /// Its number, from 0.
+        index: u32,
+        /// How many agents there are.
+        count: u32,
+    },
+    /// The same: it has none.
+    Refused(Refusal),
     /// A part of what there is to read.
     Input(Part),
     /// Then: what to do. With secrets, so it is on no command line.
@@ -49,6 +59,8 @@ pub enum ToAgent {
 pub enum FromAgent {
     /// First, from another host: who it is.
     Hello(Hello),
+    /// First, from one that dials its lead: which agent it is.
+    Join(Join),
     /// It is there.
     Beat,
     /// Its clients are set up.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::thread;
 
-use lab::agents::{Connection, FromAgent, own_hello};
+use lab::agents::{Connection, End, FromAgent, own_hello};
 use responder::certificate::from_pem;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
@@ -41,10 +41,10 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 /// The connection with the lead.
 fn open(is_elsewhere: bool) -> Result<Connection, Failure> {
     if !is_elsewhere {
-        return Ok(Connection::open(None, by_hand));
+        return Ok(Connection::open(None, on_end));
     }
     streams::ignore_variables();
-    let connection = Connection::open(Some(own_hello(run::binary()?)), by_hand);
+    let connection = Connection::open(Some(own_hello(run::binary()?)), on_end);
     // What ends a service or a pod of another host ends this agent and not its lead.
     let (voice, signals) = (connection.voice(), Signals::new([SIGTERM]));
     let mut signals = signals.map_err(Failure::in_operation)?;
@@ -52,12 +52,20 @@ fn open(is_elsewhere: bool) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// Says that a person has started this process.
-fn by_hand(reason: &str) {
-    agent::by_hand(reason).report();
+/// Says why this process ends in the middle of its work, unless its lead knows; its exit code.
+fn on_end(end: &End) -> i32 {
+    match end {
+        End::NoLead(why) => {
+            agent::by_hand(why).report();
+            1
+        }
+        End::Gone(_) => 1,
+        End::Abandoned(why) => why.exit_code(),
+    }
 }
 
-fn execute(connection: &mut Connection, place: AgentIndex) -> Result<(), Failure> {
+/// Does what the lead says: its task is the next message.
+pub(crate) fn execute(connection: &mut Connection, place: AgentIndex) -> Result<(), Failure> {
     let setup = connection.setup();
     let (setup, contents) = setup.ok_or_else(|| agent::by_hand("no setup"))?;
     let setup: Setup =

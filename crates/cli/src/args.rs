@@ -18,6 +18,7 @@ use compare::AbArguments;
 use doctor::DoctorArguments;
 use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
+use fleet::FleetArguments;
 pub(crate) use given::Given;
 use lab::LabArguments;
 use line::LineArguments;
@@ -40,6 +41,7 @@ pub(crate) mod doh;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod flags;
+pub(crate) mod fleet;
 mod given;
 pub(crate) mod lab;
 pub(crate) mod line;
@@ -95,6 +97,8 @@ pub(crate) enum Command {
     Experiment(ExperimentArguments),
     /// Look into a folder of records: list runs, show one, follow a metric over versions
     History(HistoryArguments),
+    /// Generate load as an agent that dials its lead, or make keys for that
+    Fleet(FleetArguments),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),
     /// Start real servers to measure, list them, end them

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::streams::{self, Substitutes};
 use crate::{
     capacity, ceiling, command_line, compare, compare_transports, dnsperf, doctor, experiment, fit,
-    history, inputs, line, manual, names, probe, ramp, records, replay, reports, responder,
+    fleet, history, inputs, line, manual, names, probe, ramp, records, replay, reports, responder,
     run_command, schemas, script, servers, signals,
 };
 
@@ -119,6 +119,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Trace(arguments) => probe::trace::execute(&arguments),
         Command::Experiment(arguments) => experiment::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
+        Command::Fleet(arguments) => fleet::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Lab(arguments) => servers::execute(&arguments),
         Command::Line(arguments) => line::execute(&arguments),

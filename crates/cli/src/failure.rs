@@ -46,6 +46,14 @@ impl Failure {
         }
     }
 
+    /// It could not be started, for a reason that has an exit code of its own.
+    pub(crate) fn coded(what: impl Display, hint: impl Display, code: u8) -> Self {
+        Failure {
+            code,
+            ..Failure::usage(what, hint)
+        }
+    }
+
     /// It was started and failed. Exit code 1.
     pub(crate) fn in_operation(what: impl Display) -> Self {
         Failure {

@@ -24,6 +24,8 @@
 //!   a group of clients, `run::prepared` a run that is decided.
 //! * `run::processes`: a run of several agents, for lead and agent; `agent` is what these are to
 //!   do, `agent_process` where one begins. `turn` is a run in a process of its own.
+//! * `run::elsewhere`: agents on other hosts, `run::hosts` those that ssh starts; `fleet`: one that
+//!   dials its lead.
 //! * `compare_transports`: runs over several transports in turn, everything checked before the
 //!   first.
 //! * `compare`: two sides from files, `compare::turns`: from runs in turn (`turn`); `conditions`:
@@ -78,6 +80,7 @@ mod doctor;
 mod experiment;
 mod failure;
 mod fit;
+mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;

@@ -23,7 +23,7 @@ pub(crate) fn execute(arguments: &ReplayArguments) -> Result<ExitCode, Failure> 
     reject(&arguments.run)?;
     let mut run = arguments.run.settings()?;
     let source = source(arguments, &run);
-    if run.generator.hosts.is_some() {
+    if run.generator.is_elsewhere() {
         // Agents have the capture from here: a file of that name there may be another one.
         inputs::keep_all();
     }

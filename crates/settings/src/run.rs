@@ -2,6 +2,7 @@
 //! that processes are told, and that records keep.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -157,6 +158,21 @@ pub struct Generator {
     /// File with the hosts of agents; none if this host generates the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<FileName>,
+    /// Where agents on other hosts dial in; none if none do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// Folder with the keys for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<FileName>,
+    /// How long is waited for agents that dial; none for 5 minutes.
+    #[serde(
+        rename = "barrier_timeout_ns",
+        with = "nanos::option",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<u64>")]
+    pub barrier_timeout: Option<Duration>,
     /// The command that reaches them; none for that of OpenSSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
@@ -185,6 +201,9 @@ impl Default for Generator {
             agents: None,
             on_agent_loss: None,
             hosts: None,
+            listen: None,
+            keys: None,
+            barrier_timeout: None,
             ssh: None,
             cpus: Vec::new(),
             local_addresses: Vec::new(),
@@ -194,6 +213,13 @@ impl Default for Generator {
             driver: None,
             interface: None,
         }
+    }
+}
+
+impl Generator {
+    /// True if agents on other hosts generate the load.
+    pub fn is_elsewhere(&self) -> bool {
+        self.hosts.is_some() || self.listen.is_some()
     }
 }
 

@@ -265,6 +265,7 @@ impl Lead {
                 }
             }
             _ if state == State::Greeting => return unexpected("no greeting"),
+            FromAgent::Join(_) => return unexpected("a greeting"),
             FromAgent::Beat => {}
             FromAgent::Clock {
                 asked_ns,

@@ -91,10 +91,11 @@ pub(crate) struct Flag {
 
 const DECIDES: &str = "the search decides what is offered";
 const OF_A_RUN: &str = "use it with `throng run`";
+const ONE_RUN: &str = "use --hosts: agents that dial take part in one run";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 145] = [
+pub(crate) const FLAGS: [Flag; 148] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -213,6 +214,12 @@ pub(crate) const FLAGS: [Flag; 145] = [
     run("agents").at(At::Sockets),
     run("hosts").at(At::Server),
     run("ssh").at(At::Server).needs("hosts"),
+    run("listen")
+        .at(At::Server)
+        .needs("keys")
+        .not_with(&[(Capacity, ONE_RUN), (Transports, ONE_RUN)]),
+    run("keys").at(At::Server).needs("listen"),
+    run("barrier-timeout").at(At::Server).needs("listen"),
     run("on-agent-loss").at(At::Sockets),
     run("cpus").at(At::Sockets),
     group("local-address").asked_by(Calls::All),

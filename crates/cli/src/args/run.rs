@@ -1,5 +1,6 @@
 //! Flags of `throng run`, which other commands have too.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -177,8 +178,8 @@ pub(crate) struct RunArguments {
     /// Worker threads [default: one per CPU, half as many if the target is on this host]
     #[arg(long, value_name = "N", help_heading = "Generator")]
     pub(crate) workers: Option<u32>,
-    /// Agents, which are processes to spread the workers over [default: as many as the open file
-    /// limit requires]
+    /// Agents: processes on this host, or with --listen those that dial [default: as many processes
+    /// as the open file limit requires]
     #[arg(
         long,
         alias = "processes",
@@ -193,6 +194,15 @@ pub(crate) struct RunArguments {
     /// Command that runs another on a host of --hosts [default: ssh -T]
     #[arg(long, value_name = "COMMAND", help_heading = "Generator")]
     pub(crate) ssh: Option<String>,
+    /// Generate the load by --agents that dial this address (`throng fleet agent`), over TLS
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Generator")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Folder with the keys of --listen, made by `throng fleet keys`
+    #[arg(long, value_name = "FOLDER", help_heading = "Generator")]
+    pub(crate) keys: Option<PathBuf>,
+    /// How long to wait for agents that dial --listen [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Generator")]
+    pub(crate) barrier_timeout: Option<Duration>,
     /// What to do when one of several agents is lost [default: end; a run of more than 30
     /// minutes has none]
     #[arg(long, value_name = "WAY", help_heading = "Generator",

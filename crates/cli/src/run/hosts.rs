@@ -1,18 +1,15 @@
 //! Agents on other hosts, which are reached by ssh: `--hosts FILE`.
 
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::path::Path;
 
 use driver::clock::Clock;
-use lab::agents::{AgentCommand, Greeted, GreetingError, Hello, Place, greet, own_hello};
-use lab::run::{Division, RunRequest};
-use sha2::{Digest, Sha256};
+use lab::agents::{AgentCommand, Greeted, GreetingError, Place, greet, own_hello};
 
+use super::elsewhere;
 use crate::agent;
 use crate::failure::Failure;
 use crate::inputs;
-use crate::run::group::Group;
 use crate::signals::Interrupt;
 
 /// How hosts are reached, unless told otherwise.
@@ -31,50 +28,27 @@ pub(super) struct Host {
     program: String,
 }
 
-/// The hosts of a run, and how they are reached; none if it has no others.
+/// The hosts of a run, and how they are reached.
 pub(super) struct Hosts {
     each: Vec<Host>,
     ssh: Vec<String>,
 }
 
 impl Hosts {
-    /// As the run asks for. From now on all files that this process reads are kept for the agents.
+    /// Those of the file at `path`, which `command` reaches.
     ///
     /// # Errors
     /// The file cannot be read, or has no hosts, or they cannot be reached so.
-    pub(super) fn of(groups: &[Group]) -> Result<Option<Hosts>, Failure> {
-        let generator = &groups[0].run.generator;
-        let Some(path) = &generator.hosts else {
-            return Ok(None);
-        };
-        if generator.agents.is_some() {
-            return Err(Failure::usage(
-                "--agents cannot be used with --hosts, of which each line is an agent",
-                "leave it out, and name a host as often as it is to have agents",
-            ));
-        }
-        let has_key_log = |group: &Group| {
-            let tls = group.run.tls.as_ref();
-            tls.is_some_and(|tls| tls.key_log.is_some())
-        };
-        if groups.iter().any(has_key_log) {
-            return Err(Failure::usage(
-                "--tls-keylog cannot be used with --hosts: each agent would write secrets to its \
-                 host",
-                "leave it out, or run without --hosts",
-            ));
-        }
-        inputs::keep_all();
-        let each = read(path.as_path())?;
-        let ssh = generator.ssh.as_deref().unwrap_or(SSH);
-        let ssh = shlex::split(ssh).filter(|words| !words.is_empty());
+    pub(super) fn of(path: &Path, command: Option<&str>) -> Result<Hosts, Failure> {
+        let each = read(path)?;
+        let ssh = shlex::split(command.unwrap_or(SSH)).filter(|words| !words.is_empty());
         let ssh = ssh.ok_or_else(|| {
             Failure::usage(
                 "--ssh: it is no command",
                 "write it as for a shell, such as 'ssh -p 2222'",
             )
         })?;
-        Ok(Some(Hosts { each, ssh }))
+        Ok(Hosts { each, ssh })
     }
 
     /// Starts an agent on each, and waits until all have said who they are.
@@ -82,12 +56,12 @@ impl Hosts {
     /// # Errors
     /// One cannot be started, does not answer, or is another program.
     pub(super) fn start(&self, clock: Clock, interrupt: &Interrupt) -> Result<Greeted, Failure> {
-        let own = own_hello(binary()?);
+        let own = own_hello(elsewhere::binary()?);
         let commands: Vec<_> = self.each.iter().map(|it| it.command(&self.ssh)).collect();
         let greeted = greet(&commands, Some(own), clock, || interrupt.has_come());
         greeted.map_err(|error| match error {
             GreetingError::Unreachable { agent, name, how } => self.unreachable(agent, &name, &how),
-            error => not_greeted(error),
+            error => elsewhere::not_greeted(error),
         })
     }
 
@@ -106,22 +80,6 @@ impl Hosts {
     }
 }
 
-/// Why agents could not be started.
-pub(super) fn not_greeted(error: GreetingError) -> Failure {
-    match error {
-        GreetingError::Interrupted => Failure::interrupted("interrupted before the run began"),
-        GreetingError::Unreachable { name, how, .. } => {
-            Failure::in_operation(format!("{name} died before the run: {how}"))
-        }
-        GreetingError::Foreign { name, said } => Failure::usage(
-            format!("{name}: it said `{said}`, which is no agent's"),
-            "`ssh HOST true` must print nothing: .bashrc and the like may print in interactive \
-             shells only",
-        ),
-        GreetingError::Other(error) => error.into(),
-    }
-}
-
 impl Host {
     fn command(&self, ssh: &[String]) -> AgentCommand {
         // The shell of that host splits the line into words.
@@ -135,77 +93,6 @@ impl Host {
             after: vec![agent::HELLO.into()],
             place: Place::Host(self.name.clone()),
         }
-    }
-}
-
-/// Decides how many workers all agents have together, and what each has to do: `groups` are what
-/// they are told.
-///
-/// # Errors
-/// One may not have as many open files as it needs.
-pub(super) fn divide(
-    requests: &mut [RunRequest],
-    groups: &mut [Group],
-    greeted: &Greeted,
-) -> Result<Division, Failure> {
-    let hellos: Vec<_> = greeted.hellos().collect();
-    refuse_loopback(requests, &hellos, greeted)?;
-    let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
-    let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
-    for (request, group) in requests.iter_mut().zip(groups.iter()) {
-        if group.run.generator.workers.is_none() && group.run.generator.cpus.is_empty() {
-            request.plan.workers = (cpus * agents).min(request.plan.clients);
-        }
-    }
-    let division = Division::into(requests, agents);
-    let workers = requests.iter().map(|it| it.plan.workers).max();
-    if workers.unwrap_or(1) < agents {
-        return Err(Failure::usage(
-            format!(
-                "the load can be divided among {} agents, not {agents}",
-                workers.unwrap_or(1)
-            ),
-            "name fewer hosts, or use more --clients (in closed loop also more --outstanding)",
-        ));
-    }
-    let needed = division.descriptors_max(requests);
-    if let Some(index) = hellos.iter().position(|it| it.open_files_max < needed) {
-        let limit = hellos[index].open_files_max;
-        return Err(Failure::usage(
-            format!(
-                "{}: it needs {needed} open files, and may have {limit}",
-                greeted.name(index)
-            ),
-            "raise the limit there (`ulimit -n`), or name more hosts, or one of them more often",
-        ));
-    }
-    for (request, group) in requests.iter().zip(groups.iter_mut()) {
-        group.run.generator.workers = Some(request.plan.workers);
-    }
-    Ok(division)
-}
-
-/// Refuses a target on loopback for an agent in another network, where that is another target.
-fn refuse_loopback(
-    requests: &[RunRequest],
-    hellos: &[&Hello],
-    greeted: &Greeted,
-) -> Result<(), Failure> {
-    let targets = requests.iter().map(|it| it.plan.target.ip());
-    let Some(loopback) = targets.into_iter().find(IpAddr::is_loopback) else {
-        return Ok(());
-    };
-    let own = own_hello(String::new()).network;
-    let is_other = |it: &&Hello| it.network.is_some() && own.is_some() && it.network != own;
-    match hellos.iter().position(is_other) {
-        None => Ok(()),
-        Some(agent) => Err(Failure::usage(
-            format!(
-                "{}: {loopback} is that host itself there, and not the server here",
-                greeted.name(agent)
-            ),
-            "give --server an address that all agents reach",
-        )),
     }
 }
 
@@ -247,14 +134,6 @@ fn read(path: &Path) -> Result<Vec<Host>, Failure> {
         1..=HOSTS_MAX => Ok(hosts),
         many => Err(wrong(format!("{many} hosts, at most {HOSTS_MAX}"))),
     }
-}
-
-/// SHA-256 of this program.
-pub(crate) fn binary() -> Result<String, Failure> {
-    let octets = std::fs::read("/proc/self/exe").map_err(|error| {
-        Failure::in_operation(format!("cannot read this program's file: {error}"))
-    })?;
-    Ok(data_encoding::HEXLOWER.encode(&Sha256::digest(octets)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod address;
 mod asked;
 pub(crate) mod captured;
 mod doh;
+mod elsewhere;
 pub(crate) mod group;
 mod hosts;
 pub(crate) mod message;
@@ -33,8 +34,8 @@ use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 pub(crate) use address::{address_of, lookup_failure};
-use hosts::Hosts;
-pub(crate) use hosts::binary;
+use elsewhere::Elsewhere;
+pub(crate) use elsewhere::binary;
 use prepared::prepare;
 use progress::Display;
 pub(crate) use request::CLIENTS;
@@ -138,16 +139,16 @@ fn watch_groups(
     if first.is_simulated() {
         return self_test::simulate(groups, interrupt);
     }
-    let hosts = Hosts::of(groups)?;
+    let elsewhere = Elsewhere::of(groups)?;
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, is_quiet);
-    if let Some(hosts) = &hosts {
+    if let Some(elsewhere) = &elsewhere {
         let of_run = (groups, is_quiet, shown_each(first));
-        return processes::measure_on(hosts, prepared, of_run, (interrupt, watch));
+        return processes::measure_on(elsewhere, prepared, of_run, (interrupt, watch));
     }
     lab::run::choose_local_addresses(&mut prepared.requests)?;
-    let processes = first.generator.agents;
-    if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
+    let agents = first.generator.agents;
+    if let Some(division) = lab::run::divide(&mut prepared.requests, agents)? {
         check_loss(first, &division)?;
         let of_run = (groups, is_quiet, shown_each(first));
         return processes::measure(prepared, division, of_run, (interrupt, watch));
@@ -226,15 +227,15 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     if groups[0].run.is_simulated() {
         return self_test::check_simulation(groups);
     }
-    let hosts = Hosts::of(groups)?;
+    let elsewhere = Elsewhere::of(groups)?;
     let mut prepared = prepare(groups, None)?;
-    if hosts.is_some() {
+    if elsewhere.is_some() {
         // The rest is for the agents to see.
         return Ok(());
     }
     lab::run::choose_local_addresses(&mut prepared.requests)?;
-    let processes = groups[0].run.generator.agents;
-    if let Some(division) = lab::run::divide(&mut prepared.requests, processes)? {
+    let agents = groups[0].run.generator.agents;
+    if let Some(division) = lab::run::divide(&mut prepared.requests, agents)? {
         check_loss(&groups[0].run, &division)?;
         // A responder in parts is started when it is needed.
         return match division.responders {

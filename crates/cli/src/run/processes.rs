@@ -10,7 +10,7 @@ use lab::agents::{
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 
-use super::hosts::{self, Hosts};
+use super::elsewhere::{self, Elsewhere};
 use super::prepared::{Prepared, prepare};
 use super::progress::Display;
 use crate::agent::{self, AgentIndex, Role, Setup, Shared, Work};
@@ -63,7 +63,7 @@ pub(super) fn measure(
     prepared.look_before()?;
     let commands: Vec<AgentCommand> = vec![command; division.processes as usize];
     let greeted = greet(&commands, None, clock, || interrupt.has_come());
-    let greeted = greeted.map_err(hosts::not_greeted)?;
+    let greeted = greeted.map_err(elsewhere::not_greeted)?;
     // A responder on threads of this process serves until the run is over.
     let (responders, serving) = match target {
         Target::Foreign => (None, None),
@@ -80,14 +80,14 @@ pub(super) fn measure(
 
 /// Runs on other hosts.
 pub(super) fn measure_on(
-    hosts: &Hosts,
+    elsewhere: &Elsewhere,
     mut prepared: Prepared,
     (groups, quiet, shown_each): (&[Group], bool, Duration),
     (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
 ) -> Result<RunRecord, Failure> {
     let mut groups = groups.to_vec();
-    let greeted = hosts.start(Clock::of_host(), interrupt)?;
-    let division = hosts::divide(&mut prepared.requests, &mut groups, &greeted)?;
+    let (greeted, _gate) = elsewhere.start(Clock::of_host(), (interrupt, quiet))?;
+    let division = elsewhere::divide(&mut prepared.requests, &mut groups, &greeted)?;
     super::check_loss(&groups[0].run, &division)?;
     for group in &mut groups {
         // That is done from here.

@@ -1,10 +1,11 @@
-//! The lead's side: starting agents, their streams, ending them.
+//! The lead's side: starting agents or admitting them, their streams, ending them.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
+use super::secured::Secured;
 use crate::run::RunError;
 
 /// How long an agent may take to end that has closed its output.
@@ -86,8 +88,8 @@ pub(super) enum Carried {
     Piece,
     /// What are no messages; nothing more is read.
     Unreadable(FrameError),
-    /// It says nothing more.
-    Closed,
+    /// It says nothing more; why, where the connection knows that.
+    Closed(Option<String>),
 }
 
 /// Agents at work; dropping them ends their processes, and waits until they are gone.
@@ -103,13 +105,46 @@ pub struct Carrier {
 
 #[derive(Debug)]
 struct Member {
-    child: Child,
+    peer: Peer,
     /// What is written to it, on a thread of its own: one that stands still must not hold the
     /// others. Without this its standard input ends.
     writes: Option<SyncSender<Written>>,
     place: Place,
     /// It did not take what it was told.
     is_full: bool,
+}
+
+/// What is at the other end of an agent's streams.
+#[derive(Debug)]
+enum Peer {
+    /// A process of this host: the agent, or what carries its messages.
+    Process(Child),
+    /// An agent that has dialled.
+    Dialled(TcpStream),
+}
+
+impl Peer {
+    /// Ends it, or the connection with it. One that has ended already cannot be ended, and needs
+    /// it not.
+    fn end(&mut self) {
+        match self {
+            Peer::Process(child) => drop(child.kill()),
+            Peer::Dialled(socket) => drop(socket.shutdown(Shutdown::Both)),
+        }
+    }
+
+    fn wait(&mut self) {
+        if let Peer::Process(child) = self {
+            let _ = child.wait();
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        match self {
+            Peer::Process(child) => Some(child.id()),
+            Peer::Dialled(_) => None,
+        }
+    }
 }
 
 /// What is to be written.
@@ -167,26 +202,47 @@ impl Carrier {
             .spawn()
             .map_err(cannot)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let (writes, written) = sync_channel(WRITES_MAX);
-        if let Some(stdin) = stdin {
-            let (sender, clock) = (self.sender.clone(), self.clock);
-            std::thread::spawn(move || write((index, clock), stdin, &written, &sender));
-        }
-        self.members.push(Member {
-            child,
-            writes: Some(writes),
-            place: command.place.clone(),
-            is_full: false,
-        });
-        if let Some(stdout) = stdout {
-            let (sender, clock) = (self.sender.clone(), self.clock);
-            let decoder = match command.place {
-                Place::Here => Decoder::new(),
-                Place::Host(_) => Decoder::of_stranger(),
-            };
-            std::thread::spawn(move || read((index, clock), decoder, stdout, &sender));
+        let decoder = match command.place {
+            Place::Here => Decoder::new(),
+            Place::Host(_) => Decoder::of_stranger(),
+        };
+        if let (Some(stdin), Some(stdout)) = (stdin, stdout) {
+            self.join(Peer::Process(child), command.place.clone());
+            self.carry(stdin, (stdout, decoder));
         }
         Ok(())
+    }
+
+    /// Admits the next agent, which has dialled and said who it is.
+    pub(super) fn admit(&mut self, connection: Secured, place: Place) {
+        self.join(Peer::Dialled(connection.socket), place);
+        self.carry(connection.writing, (connection.reading, Decoder::new()));
+    }
+
+    fn join(&mut self, peer: Peer, place: Place) {
+        self.members.push(Member {
+            peer,
+            writes: None,
+            place,
+            is_full: false,
+        });
+    }
+
+    /// Carries what the last member says, and what is said to it, on threads of their own.
+    fn carry(
+        &mut self,
+        to: impl Write + Send + 'static,
+        (from, decoder): (impl Read + Send + 'static, Decoder),
+    ) {
+        let Some(index) = self.members.len().checked_sub(1) else {
+            return;
+        };
+        let (writes, written) = sync_channel(WRITES_MAX);
+        self.members[index].writes = Some(writes);
+        let (sender, clock) = (self.sender.clone(), self.clock);
+        std::thread::spawn(move || write((index, clock), to, &written, &sender));
+        let (sender, clock) = (self.sender.clone(), self.clock);
+        std::thread::spawn(move || read((index, clock), decoder, from, &sender));
     }
 
     /// Where an agent is.
@@ -197,8 +253,7 @@ impl Carrier {
     /// An agent, for people.
     pub fn name(&self, index: usize) -> String {
         let member = &self.members[index];
-        let pid = member.child.id();
-        who(&member.place, (index, self.count), Some(pid))
+        who(&member.place, (index, self.count), member.peer.pid())
     }
 
     /// Says something to an agent. One that has gone does not hear it, and its end is an event.
@@ -277,7 +332,7 @@ impl Carrier {
     /// The error of an agent that does what it is not expected to do.
     pub(super) fn unexpected(&mut self, index: usize, carried: Carried) -> AgentsError {
         let why = match carried {
-            Carried::Closed => Why::Ended(self.end_of(index)),
+            Carried::Closed(why) => Why::Ended(self.end_of(index, why)),
             Carried::Message(FromAgent::Failed(told), _) => Why::Told(told),
             Carried::Unreadable(error) => Why::Invalid(error.to_string()),
             Carried::Message(message, _) => Why::Invalid(format!("{message:.60?}")),
@@ -288,18 +343,26 @@ impl Carrier {
 
     /// Ends an agent that says nothing any more.
     pub(super) fn end(&mut self, index: usize) {
-        // One that has ended already cannot be killed, and needs it not.
-        let _ = self.members[index].child.kill();
+        self.members[index].peer.end();
     }
 
-    /// How an agent has ended that says nothing more. One that goes on without saying anything,
-    /// such as `ssh` to a host that is gone, is ended.
-    pub fn end_of(&mut self, index: usize) -> String {
+    /// How an agent has ended that says nothing more, and `why` as far as its connection knows.
+    /// One that goes on without saying anything, such as `ssh` to a host that is gone, is ended.
+    pub fn end_of(&mut self, index: usize, why: Option<String>) -> String {
         let member = &mut self.members[index];
         if member.is_full {
+            member.peer.end();
             return "it did not take what it was told".to_owned();
         }
-        let child = &mut member.child;
+        let child = match &mut member.peer {
+            Peer::Process(child) => child,
+            Peer::Dialled(_) => {
+                // It waits for this, to end itself.
+                member.peer.end();
+                let why = why.unwrap_or_else(|| "it has closed it".to_owned());
+                return format!("its connection has ended: {why}");
+            }
+        };
         let has_ended = ends_within(child, END_MAX);
         if !has_ended {
             // One that has ended in between cannot be killed, and needs it not.
@@ -384,12 +447,12 @@ impl Drop for Carrier {
     fn drop(&mut self) {
         for member in &mut self.members {
             // Before its standard input ends: an agent without a task would say that a person had
-            // started it. One that has ended already cannot be killed, and needs it not.
-            let _ = member.child.kill();
+            // started it.
+            member.peer.end();
             member.writes = None;
         }
         for member in &mut self.members {
-            let _ = member.child.wait();
+            member.peer.wait();
         }
     }
 }
@@ -429,7 +492,7 @@ fn who(place: &Place, (index, count): (usize, u32), pid: Option<u32>) -> String 
 /// Writes messages to an agent, until it takes no more or there are no more.
 fn write(
     (index, clock): (usize, Clock),
-    mut stdin: ChildStdin,
+    mut stdin: impl Write,
     written: &Receiver<Written>,
     sender: &SyncSender<(usize, Carried)>,
 ) {
@@ -465,15 +528,16 @@ fn write(
 fn read(
     (index, clock): (usize, Clock),
     mut decoder: Decoder,
-    mut stdout: ChildStdout,
+    mut stdout: impl Read,
     sender: &SyncSender<(usize, Carried)>,
 ) {
     let mut piece = vec![0; PIECE];
     let hand_on = |carried| sender.send((index, carried)).is_ok();
-    loop {
+    let why = loop {
         let read = match stdout.read(&mut piece) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Ok(0) | Err(_) => break,
+            Ok(0) => break None,
+            Err(error) => break Some(error.to_string()),
             Ok(read) => read,
         };
         let now = clock.now();
@@ -500,8 +564,8 @@ fn read(
         if !has_some && !hand_on(Carried::Piece) {
             return;
         }
-    }
-    hand_on(Carried::Closed);
+    };
+    hand_on(Carried::Closed(why));
 }
 
 /// Waits for the end of a process, at most for that long; false if it goes on.

@@ -1,5 +1,7 @@
 //! Until all agents of other hosts have said who they are.
 
+use std::time::Duration;
+
 use agents::{Event, Hello, Lead, Place, Why};
 use driver::clock::Clock;
 
@@ -30,6 +32,13 @@ pub enum GreetingError {
         name: String,
         /// How it ended.
         how: String,
+    },
+    /// Not all agents that were to dial were there in time.
+    Absent {
+        /// The numbers of those that were not, from 0.
+        missing: Vec<u32>,
+        /// How long was waited for them.
+        patience: Duration,
     },
     /// Its host said something else.
     Foreign {
@@ -97,8 +106,8 @@ pub fn greet(
         match carrier.next(TURN) {
             None | Some((_, Carried::Piece)) => {}
             Some((agent, Carried::Message(message, at))) => lead.hear(agent, message, at),
-            Some((agent, Carried::Closed)) => {
-                let (name, how) = (carrier.name(agent), carrier.end_of(agent));
+            Some((agent, Carried::Closed(why))) => {
+                let (name, how) = (carrier.name(agent), carrier.end_of(agent, why));
                 return Err(GreetingError::Unreachable { agent, name, how });
             }
             Some((agent, Carried::Unreadable(error))) => {

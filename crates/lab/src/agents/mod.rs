@@ -11,20 +11,26 @@
 //!
 //! * `carrier`: starting agents, their streams, their end; `process`: the same on the agent's side.
 //! * `greeting`: until all agents of other hosts have said who they are; `run`: a run.
+//! * `gate`: agents that dial; `secured`: their connections, `keys`: their certificates.
 //! * `serve`: a responder.
 
 mod carrier;
+mod gate;
 mod greeting;
+mod keys;
 mod merged;
 mod process;
 mod run;
+mod secured;
 mod serve;
 #[cfg(test)]
 mod tests;
 
-pub use agents::{FromAgent, Hello, Inputs, Place, Told};
+pub use agents::{Abandoned, FromAgent, Hello, Inputs, Join, Place, Refusal, Told};
 pub use carrier::{AgentCommand, AgentsError, Carrier, Task};
+pub use gate::{Gate, describe};
 pub use greeting::{Greeted, GreetingError, greet};
-pub use process::{Connection, own_hello};
+pub use keys::{KeyFiles, Side, make_keys, read_keys};
+pub use process::{Connection, End, OnEnd, own_hello};
 pub use run::{lead_run, run_share};
 pub use serve::{serve_all, serve_share, start_responders};

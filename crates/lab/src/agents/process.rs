@@ -1,16 +1,25 @@
-//! The agent's side: standard input and output of this process, which its lead has started.
+//! The agent's side: standard input and output of this process, which its lead has started, or the
+//! connection that it has dialled.
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel,
 };
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use agents::{AgentLink, Decoder, FromAgent, Hello, Inputs, Order, STOP_MAX, ToAgent};
+use agents::{
+    Abandoned, AgentLink, DEAD_MAN, Decoder, FromAgent, Hello, Inputs, Join, Order, Refusal,
+    STOP_MAX, ToAgent,
+};
 use driver::clock::Clock;
 use proto::Instant;
 use serde_json::Value;
+
+use super::gate;
+use super::keys::KeyFiles;
 
 /// Octets that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -35,6 +44,27 @@ enum ToLink {
     Finish,
 }
 
+/// Why this process ends in the middle of its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It has heard nothing that a lead says; why.
+    NoLead(String),
+    /// Its connection with the lead has ended; why, if that is known.
+    Gone(Option<String>),
+    /// Its lead is silent, or has said too late when to start.
+    Abandoned(Abandoned),
+}
+
+/// Says why this process ends, and returns its exit code.
+pub type OnEnd = fn(&End) -> i32;
+
+/// Ends this process, for the first reason that one of its threads has.
+fn end(why: &End, on_end: OnEnd) -> ! {
+    static ENDS: Mutex<()> = Mutex::new(());
+    let _first = ENDS.lock();
+    std::process::exit(on_end(why))
+}
+
 /// An agent's connection with its lead. When the lead has gone, however that came, this process
 /// exits at once.
 #[derive(Debug)]
@@ -43,6 +73,10 @@ pub struct Connection {
     orders: Option<Receiver<Order>>,
     link: JoinHandle<()>,
     clock: Clock,
+    /// All has been said: that the lead ends the connection is in order.
+    is_finishing: Arc<AtomicBool>,
+    /// Ends when the lead has ended the connection; none where it need not be waited for.
+    closed: Option<Receiver<()>>,
 }
 
 /// Says something to the lead, from anywhere.
@@ -78,16 +112,61 @@ fn network() -> Option<String> {
 
 impl Connection {
     /// Over standard input and output, which nothing else uses from now on. An agent of another
-    /// host says who it is. `by_hand` gets the reason why a
-    /// process ends that no lead has started.
-    pub fn open(hello: Option<Hello>, by_hand: fn(&str)) -> Connection {
+    /// host says who it is.
+    pub fn open(hello: Option<Hello>, on_end: OnEnd) -> Connection {
+        let connection = Connection::over(std::io::stdin(), std::io::stdout(), on_end, true);
+        if let Some(hello) = hello {
+            connection.voice().say(FromAgent::Hello(hello));
+        }
+        Connection {
+            closed: None,
+            ..connection
+        }
+    }
+
+    /// Dials the lead at `HOST:PORT`, once, and says which agent this is.
+    ///
+    /// # Errors
+    /// [`std::io::ErrorKind::InvalidData`] if the server there is not this agent's lead; others
+    /// may be over in a moment.
+    pub fn dial(
+        (lead, keys): (&str, &KeyFiles),
+        join: Join,
+        on_end: OnEnd,
+    ) -> std::io::Result<Connection> {
+        let dialled = gate::dial(lead, keys)?;
+        let connection = Connection::over(dialled.reading, dialled.writing, on_end, false);
+        connection.voice().say(FromAgent::Join(join));
+        Ok(connection)
+    }
+
+    fn over(
+        from: impl Read + Send + 'static,
+        to: impl Write + Send + 'static,
+        on_end: OnEnd,
+        are_pipes: bool,
+    ) -> Connection {
         let clock = Clock::of_host();
         let (to_link, told) = sync_channel(TOLD_MAX);
         let (give, orders) = channel();
         let (writes, written) = sync_channel(WRITES_MAX);
+        let (ends, closed) = channel();
+        let is_finishing = Arc::new(AtomicBool::new(false));
         let reads = to_link.clone();
-        std::thread::spawn(move || read(clock, &reads, by_hand));
-        let writer = std::thread::spawn(move || write(&written));
+        let finishes = Arc::clone(&is_finishing);
+        std::thread::spawn(move || {
+            let why = read((clock, from), &reads, &finishes);
+            if !finishes.load(Ordering::SeqCst) {
+                end(&why, on_end);
+            }
+            drop(ends);
+        });
+        let writer = std::thread::spawn(move || {
+            // What ends a connection is read too, and says why.
+            if let (Err(error), true) = (write(to, &written), are_pipes) {
+                end(&End::Gone(Some(error.to_string())), on_end);
+            }
+        });
         let link = std::thread::spawn(move || {
             Link {
                 link: AgentLink::new(clock.now()),
@@ -96,19 +175,18 @@ impl Connection {
                 writer: Some(writer),
                 orders: give,
                 exits: None,
+                on_end,
             }
             .run(&told);
         });
-        let connection = Connection {
+        Connection {
             to_link,
             orders: Some(orders),
             link,
             clock,
-        };
-        if let Some(hello) = hello {
-            connection.voice().say(FromAgent::Hello(hello));
+            is_finishing,
+            closed: Some(closed),
         }
-        connection
     }
 
     /// The clock that lead and agents of this host share.
@@ -130,16 +208,36 @@ impl Connection {
         }
     }
 
+    /// Waits until the lead that was dialled has said which agent of how many this is; none if
+    /// something else comes first.
+    ///
+    /// # Errors
+    /// It has no part in the run.
+    pub fn seat(&mut self) -> Result<Option<(u32, u32)>, Refusal> {
+        match self.orders.as_ref().map(Receiver::recv) {
+            Some(Ok(Order::Seated { index, count })) => Ok(Some((index, count))),
+            Some(Ok(Order::Refused(refusal))) => Err(refusal),
+            _ => Ok(None),
+        }
+    }
+
     /// The orders that follow; taken once.
     pub(super) fn orders(&mut self) -> Option<Receiver<Order>> {
         self.orders.take()
     }
 
-    /// Waits until all that was said is written. One that was abandoned ends here.
+    /// Waits until all that was said is written, and where it was dialled, read. One that was
+    /// abandoned ends here.
     pub fn finish(self) {
+        self.is_finishing.store(true, Ordering::SeqCst);
         let _ = self.to_link.send(ToLink::Finish);
         // A panic has ended the process.
         let _ = self.link.join();
+        if let Some(closed) = self.closed {
+            // A process that ends with unread messages resets its connection, and what is on its
+            // way to the lead is lost.
+            let _ = closed.recv_timeout(DEAD_MAN);
+        }
     }
 }
 
@@ -150,8 +248,9 @@ struct Link {
     writes: Option<SyncSender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
     orders: Sender<Order>,
-    /// When this process exits, and with which code.
-    exits: Option<(Instant, i32)>,
+    /// When this process exits, and why.
+    exits: Option<(Instant, Abandoned)>,
+    on_end: OnEnd,
 }
 
 impl Link {
@@ -178,10 +277,10 @@ impl Link {
             }
             self.link.pass(self.clock.now());
             self.settle();
-            if let Some((at, code)) = self.exits
+            if let Some((at, why)) = self.exits
                 && self.clock.now() >= at
             {
-                std::process::exit(code);
+                end(&End::Abandoned(why), self.on_end);
             }
         }
     }
@@ -204,7 +303,7 @@ impl Link {
         }
         while let Some(order) = self.link.poll_order() {
             if let Order::Abandon(why) = order {
-                self.exits = Some((self.clock.now() + STOP_MAX, why.exit_code()));
+                self.exits = Some((self.clock.now() + STOP_MAX, why));
             }
             // Who does not take orders any more is about to end.
             let _ = self.orders.send(order);
@@ -212,35 +311,37 @@ impl Link {
     }
 }
 
-/// Writes what is said; without a lead this process exits.
-fn write(written: &Receiver<Vec<u8>>) {
-    let mut stdout = std::io::stdout().lock();
+/// Writes what is said, as long as there is a lead.
+fn write(mut to: impl Write, written: &Receiver<Vec<u8>>) -> std::io::Result<()> {
     for frames in written {
-        let said = stdout.write_all(&frames).and_then(|()| stdout.flush());
-        if said.is_err() {
-            std::process::exit(1);
-        }
+        to.write_all(&frames)?;
+        to.flush()?;
     }
+    Ok(())
 }
 
-/// Reads what the lead says, until it has gone: then this process exits.
-fn read(clock: Clock, to_link: &SyncSender<ToLink>, by_hand: fn(&str)) {
+/// Reads what the lead says, until it says nothing more.
+fn read(
+    (clock, mut from): (Clock, impl Read),
+    to_link: &SyncSender<ToLink>,
+    is_finishing: &AtomicBool,
+) -> End {
     let mut decoder = Decoder::new();
-    let mut has_lead = false;
-    let mut stdin = std::io::stdin().lock();
+    // The first message says that a lead is there.
+    let (mut has_read, mut has_lead) = (false, false);
     let mut piece = vec![0; PIECE];
     loop {
-        let read = match stdin.read(&mut piece) {
+        let read = match from.read(&mut piece) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Ok(0) | Err(_) => {
-                if !has_lead {
-                    by_hand("there is no setup on standard input");
-                }
-                std::process::exit(1)
+            Ok(0) if !has_read => {
+                return End::NoLead("there is no setup on standard input".to_owned());
             }
+            Ok(0) => return End::Gone(None),
+            Err(error) if !has_read => return End::NoLead(error.to_string()),
+            Err(error) => return End::Gone(Some(error.to_string())),
             Ok(read) => read,
         };
-        has_lead = true;
+        has_read = true;
         let now = clock.now();
         decoder.push(&piece[..read]);
         let _ = to_link.send(ToLink::Piece(now));
@@ -248,13 +349,15 @@ fn read(clock: Clock, to_link: &SyncSender<ToLink>, by_hand: fn(&str)) {
             match decoder.poll() {
                 Ok(None) => break,
                 Ok(Some(message)) => {
+                    has_lead = true;
+                    if matches!(message, ToAgent::Refused(_)) {
+                        is_finishing.store(true, Ordering::SeqCst);
+                    }
                     // The link ends only with this process.
                     let _ = to_link.send(ToLink::Heard(message, now));
                 }
-                Err(error) => {
-                    by_hand(&error.to_string());
-                    std::process::exit(1);
-                }
+                Err(error) if has_lead => return End::Gone(Some(error.to_string())),
+                Err(error) => return End::NoLead(error.to_string()),
             }
         }
     }

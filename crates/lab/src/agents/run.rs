@@ -94,7 +94,7 @@ fn obey(orders: &Receiver<Order>, control: &Control) {
             Order::Stop => control.stop(),
             Order::Interrupt | Order::Abandon(_) => control.interrupt(),
             Order::GiveUp => control.give_up(),
-            Order::Setup(..) => {}
+            Order::Setup(..) | Order::Seated { .. } | Order::Refused(_) => {}
         }
     }
 }
@@ -208,8 +208,8 @@ impl<F: FnMut(&Progress)> Leading<F> {
                     self.carrier.end(agent);
                     self.lead.gone(agent, format!("it sent {error}"), now);
                 }
-                Some((agent, Carried::Closed)) => {
-                    let how = self.carrier.end_of(agent);
+                Some((agent, Carried::Closed(why))) => {
+                    let how = self.carrier.end_of(agent, why);
                     self.lead.gone(agent, how, now);
                 }
             }

@@ -107,7 +107,7 @@ pub fn serve_all(
                 counters += &counted;
                 has_counted[index] = true;
             }
-            Some((index, carried @ Carried::Closed)) if !has_counted[index] => {
+            Some((index, carried @ Carried::Closed(_))) if !has_counted[index] => {
                 return Err(carrier.unexpected(index, carried));
             }
             _ => {}

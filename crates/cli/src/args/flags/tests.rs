@@ -78,6 +78,7 @@ fn sample(arg: &Arg) -> Option<String> {
     let value = arg.get_value_names().and_then(|names| names.first());
     let sample = match value.map_or("", |value| value.as_str()) {
         "TIME" => "1s",
+        "ADDRESS:PORT" => "127.0.0.1:1",
         "SHARE" | "FACTOR" | "EXPONENT" => "0.5",
         _ => "1",
     };

@@ -235,6 +235,7 @@ impl Process {
                     self.starts_at = Some(at);
                     self.control.start_at(at);
                 }
+                Order::Seated { .. } | Order::Refused(_) => {}
                 Order::Stop => self.control.stop(),
                 Order::Interrupt => self.control.interrupt(),
                 Order::GiveUp => self.control.give_up(),

@@ -1,0 +1,141 @@
+//! Which agents a run has that dial their lead: each has a number, and each number has one agent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::Hello;
+
+/// What an agent says first that dials its lead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Join {
+    /// Its number, from 0.
+    pub index: u32,
+    /// What people call it: its host, or its pod.
+    pub name: String,
+    /// Who it is.
+    pub hello: Hello,
+}
+
+/// Why an agent that dialled its lead has no part in the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// It is another program; what is different.
+    OtherProgram(String),
+    /// There is no agent of that number; how many there are.
+    NoSuchAgent(u32),
+    /// Another agent has that number; its name.
+    Taken(String),
+    /// The run has begun without it.
+    Late,
+}
+
+impl Refusal {
+    /// The exit code of an agent's process that was refused.
+    pub const EXIT_CODE: u8 = 95;
+    /// The same where it came too late.
+    pub const LATE_EXIT_CODE: u8 = 96;
+
+    /// The exit code that fits this refusal.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Refusal::Late => Refusal::LATE_EXIT_CODE,
+            _ => Refusal::EXIT_CODE,
+        }
+    }
+}
+
+/// Who has which number.
+#[derive(Debug)]
+pub struct Seats {
+    own: Hello,
+    names: Vec<Option<String>>,
+    is_closed: bool,
+}
+
+impl Seats {
+    /// For `count` agents, which have to be the same program as their lead.
+    pub fn new(own: Hello, count: u32) -> Self {
+        Seats {
+            own,
+            names: vec![None; count as usize],
+            is_closed: false,
+        }
+    }
+
+    /// Gives an agent its seat.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn take(&mut self, join: &Join) -> Result<(), Refusal> {
+        join.hello.check(&self.own).map_err(Refusal::OtherProgram)?;
+        if self.is_closed {
+            return Err(Refusal::Late);
+        }
+        let count = self.count();
+        match self.names.get_mut(join.index as usize) {
+            None => Err(Refusal::NoSuchAgent(count)),
+            Some(Some(other)) => Err(Refusal::Taken(other.clone())),
+            Some(seat) => {
+                *seat = Some(join.name.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// The agent of that number has gone before the run: another one may take its seat.
+    pub fn free(&mut self, index: usize) {
+        self.names[index] = None;
+    }
+
+    /// The run begins with those that are there: all others are late.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// How many seats there are.
+    pub fn count(&self) -> u32 {
+        self.names.len() as u32
+    }
+
+    /// The numbers, from 0, of the agents that are not there.
+    pub fn missing(&self) -> Vec<u32> {
+        let numbered = (0..).zip(&self.names);
+        let missing = numbered.filter(|(_, name)| name.is_none());
+        missing.map(|(index, _)| index).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn join(index: u32, name: &str, binary: &str) -> Join {
+        Join {
+            index,
+            name: name.to_owned(),
+            hello: Hello::new(binary.to_owned(), (1, 1_024), None),
+        }
+    }
+
+    #[test]
+    fn each_number_has_one_agent_and_latecomers_have_none() {
+        let own = Hello::new("aa".to_owned(), (4, 4_096), None);
+        let mut seats = Seats::new(own, 2);
+        assert_eq!(seats.take(&join(1, "b", "aa")), Ok(()));
+        let taken = Refusal::Taken("b".to_owned());
+        assert_eq!(seats.take(&join(1, "c", "aa")), Err(taken.clone()));
+        assert_eq!(
+            seats.take(&join(2, "c", "aa")),
+            Err(Refusal::NoSuchAgent(2))
+        );
+        let other = seats.take(&join(0, "c", "bb")).unwrap_err();
+        assert!(matches!(&other, Refusal::OtherProgram(what) if what.contains("bb")));
+        assert_eq!(seats.missing(), [0]);
+        seats.free(1);
+        assert_eq!(seats.missing(), [0, 1]);
+        assert_eq!(seats.take(&join(1, "c", "aa")), Ok(()));
+        seats.close();
+        assert_eq!(seats.take(&join(0, "d", "aa")), Err(Refusal::Late));
+        let codes = [taken, other, Refusal::Late].map(|it| it.exit_code());
+        assert_eq!(codes, [95, 95, 96]);
+    }
+}

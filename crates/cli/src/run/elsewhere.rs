@@ -1,0 +1,258 @@
+//! Agents on other hosts: started there by ssh (`--hosts`), or dialling in (`--listen`).
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use driver::clock::Clock;
+use lab::agents::{Gate, Greeted, GreetingError, Hello, KeyFiles, Side, own_hello, read_keys};
+use lab::run::{Division, RunRequest};
+use sha2::{Digest, Sha256};
+
+use super::hosts::Hosts;
+use crate::failure::Failure;
+use crate::inputs;
+use crate::run::group::Group;
+use crate::signals::Interrupt;
+
+/// How long is waited for agents that dial, unless told otherwise.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// Numbers of missing agents that are shown.
+const MISSING_SHOWN: usize = 8;
+
+/// Where the agents of a run are that other hosts have.
+pub(super) enum Elsewhere {
+    /// ssh starts them.
+    Hosts(Hosts),
+    /// They dial this address.
+    Dialling {
+        listen: SocketAddr,
+        keys: KeyFiles,
+        agents: u32,
+        patience: Duration,
+    },
+}
+
+impl Elsewhere {
+    /// As the run asks for; none if it has no other hosts. From now on all files that this process
+    /// reads are kept for the agents.
+    ///
+    /// # Errors
+    /// A file cannot be read, or options contradict each other.
+    pub(super) fn of(groups: &[Group]) -> Result<Option<Elsewhere>, Failure> {
+        let generator = &groups[0].run.generator;
+        let flag = match (&generator.hosts, generator.listen) {
+            (None, None) => return Ok(None),
+            (Some(_), None) => "--hosts",
+            (None, Some(_)) => "--listen",
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage(
+                    "--hosts cannot be used with --listen",
+                    "leave out one of them: agents are started by ssh, or dial in",
+                ));
+            }
+        };
+        let has_key_log = |group: &Group| {
+            let tls = group.run.tls.as_ref();
+            tls.is_some_and(|tls| tls.key_log.is_some())
+        };
+        if groups.iter().any(has_key_log) {
+            return Err(Failure::usage(
+                format!(
+                    "--tls-keylog cannot be used with {flag}: each agent would write secrets to \
+                     its host"
+                ),
+                format!("leave it out, or run without {flag}"),
+            ));
+        }
+        let elsewhere = match (&generator.hosts, generator.listen) {
+            (Some(_), _) if generator.agents.is_some() => {
+                return Err(Failure::usage(
+                    "--agents cannot be used with --hosts, of which each line is an agent",
+                    "leave it out, and name a host as often as it is to have agents",
+                ));
+            }
+            (Some(path), _) => {
+                Elsewhere::Hosts(Hosts::of(path.as_path(), generator.ssh.as_deref())?)
+            }
+            (None, listen) => Elsewhere::dialling(generator, listen)?,
+        };
+        inputs::keep_all();
+        Ok(Some(elsewhere))
+    }
+
+    fn dialling(
+        generator: &settings::Generator,
+        listen: Option<SocketAddr>,
+    ) -> Result<Elsewhere, Failure> {
+        let needs = |flag: &str, cure: &str| {
+            Failure::usage(
+                format!("--listen needs {flag}"),
+                format!("add {flag} {cure}"),
+            )
+        };
+        let listen = listen.ok_or_else(|| needs("an address", "and a port"))?;
+        let agents = generator.agents;
+        let agents = agents.ok_or_else(|| needs("--agents", "N, as many as are to dial"))?;
+        let folder = generator.keys.as_ref();
+        let folder =
+            folder.ok_or_else(|| needs("--keys", "FOLDER, made by `throng fleet keys`"))?;
+        Ok(Elsewhere::Dialling {
+            listen,
+            keys: read_keys(folder.as_path(), Side::Lead)?,
+            agents,
+            patience: generator.barrier_timeout.unwrap_or(PATIENCE),
+        })
+    }
+
+    /// Starts the agents, or waits for them, until all have said who they are. The gate, which
+    /// refuses latecomers, is open as long as it is kept.
+    ///
+    /// # Errors
+    /// One cannot be started, does not come, or is another program.
+    pub(super) fn start(
+        &self,
+        clock: Clock,
+        (interrupt, is_quiet): (&Interrupt, bool),
+    ) -> Result<(Greeted, Option<Gate>), Failure> {
+        match self {
+            Elsewhere::Hosts(hosts) => Ok((hosts.start(clock, interrupt)?, None)),
+            Elsewhere::Dialling {
+                listen,
+                keys,
+                agents,
+                patience,
+            } => {
+                let gate = Gate::open(*listen, keys, own_hello(binary()?), *agents)?;
+                let note = |line: &str| {
+                    if !is_quiet {
+                        tell!("{line}");
+                    }
+                };
+                note(&format!(
+                    "waiting for {agents} agents at {} (`throng fleet agent`)",
+                    gate.address()
+                ));
+                let is_interrupted = || interrupt.has_come();
+                let greeted = gate.wait(*patience, clock, (is_interrupted, note));
+                Ok((greeted.map_err(not_greeted)?, Some(gate)))
+            }
+        }
+    }
+}
+
+/// Why agents could not be started.
+pub(super) fn not_greeted(error: GreetingError) -> Failure {
+    match error {
+        GreetingError::Interrupted => Failure::interrupted("interrupted before the run began"),
+        GreetingError::Unreachable { name, how, .. } => {
+            Failure::in_operation(format!("{name} died before the run: {how}"))
+        }
+        GreetingError::Absent { missing, patience } => Failure::usage(
+            format!(
+                "{} of the agents did not come within {} s: {}",
+                missing.len(),
+                patience.as_secs(),
+                numbers(&missing)
+            ),
+            "start each with `throng fleet agent`, its --index from 0; --barrier-timeout waits \
+             longer",
+        ),
+        GreetingError::Foreign { name, said } => Failure::usage(
+            format!("{name}: it said `{said}`, which is no agent's"),
+            "`ssh HOST true` must print nothing: .bashrc and the like may print in interactive \
+             shells only",
+        ),
+        GreetingError::Other(error) => error.into(),
+    }
+}
+
+/// Numbers of agents, the first few of them.
+fn numbers(missing: &[u32]) -> String {
+    let shown = missing.iter().take(MISSING_SHOWN);
+    let mut text = shown.map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if missing.len() > MISSING_SHOWN {
+        // A string takes all that is written.
+        let _ = write!(text, " and {} more", missing.len() - MISSING_SHOWN);
+    }
+    text
+}
+
+/// Decides how many workers all agents have together, and what each has to do: `groups` are what
+/// they are told.
+///
+/// # Errors
+/// One may not have as many open files as it needs.
+pub(super) fn divide(
+    requests: &mut [RunRequest],
+    groups: &mut [Group],
+    greeted: &Greeted,
+) -> Result<Division, Failure> {
+    let hellos: Vec<_> = greeted.hellos().collect();
+    refuse_loopback(requests, &hellos, greeted)?;
+    let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
+    let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
+    for (request, group) in requests.iter_mut().zip(groups.iter()) {
+        if group.run.generator.workers.is_none() && group.run.generator.cpus.is_empty() {
+            request.plan.workers = (cpus * agents).min(request.plan.clients);
+        }
+    }
+    let division = Division::into(requests, agents);
+    let workers = requests.iter().map(|it| it.plan.workers).max();
+    if workers.unwrap_or(1) < agents {
+        return Err(Failure::usage(
+            format!(
+                "the load can be divided among {} agents, not {agents}",
+                workers.unwrap_or(1)
+            ),
+            "name fewer hosts, or use more --clients (in closed loop also more --outstanding)",
+        ));
+    }
+    let needed = division.descriptors_max(requests);
+    if let Some(index) = hellos.iter().position(|it| it.open_files_max < needed) {
+        let limit = hellos[index].open_files_max;
+        return Err(Failure::usage(
+            format!(
+                "{}: it needs {needed} open files, and may have {limit}",
+                greeted.name(index)
+            ),
+            "raise the limit there (`ulimit -n`), or name more hosts, or one of them more often",
+        ));
+    }
+    for (request, group) in requests.iter().zip(groups.iter_mut()) {
+        group.run.generator.workers = Some(request.plan.workers);
+    }
+    Ok(division)
+}
+
+/// Refuses a target on loopback for an agent in another network, where that is another target.
+fn refuse_loopback(
+    requests: &[RunRequest],
+    hellos: &[&Hello],
+    greeted: &Greeted,
+) -> Result<(), Failure> {
+    let targets = requests.iter().map(|it| it.plan.target.ip());
+    let Some(loopback) = targets.into_iter().find(IpAddr::is_loopback) else {
+        return Ok(());
+    };
+    let own = own_hello(String::new()).network;
+    let is_other = |it: &&Hello| it.network.is_some() && own.is_some() && it.network != own;
+    match hellos.iter().position(is_other) {
+        None => Ok(()),
+        Some(agent) => Err(Failure::usage(
+            format!(
+                "{}: {loopback} is that host itself there, and not the server here",
+                greeted.name(agent)
+            ),
+            "give --server an address that all agents reach",
+        )),
+    }
+}
+
+/// SHA-256 of this program.
+pub(crate) fn binary() -> Result<String, Failure> {
+    let octets = std::fs::read("/proc/self/exe").map_err(|error| {
+        Failure::in_operation(format!("cannot read this program's file: {error}"))
+    })?;
+    Ok(data_encoding::HEXLOWER.encode(&Sha256::digest(octets)))
+}

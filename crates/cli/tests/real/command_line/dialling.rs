@@ -1,0 +1,299 @@
+//! Agents that dial their lead over TCP with certificates.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+
+use measure::RunRecord;
+use measure::record::EndedBy;
+use testing::folder::Folder;
+use testing::program::{self, signal};
+
+use crate::parts::Running;
+use crate::process::{Responder, THRONG, throng};
+
+/// A target, names to ask it for, and keys.
+struct Lab {
+    folder: Folder,
+    responder: Responder,
+    flags: String,
+    keys: String,
+}
+
+impl Lab {
+    fn new(name: &str) -> Lab {
+        let folder = Folder::new(name);
+        let names: String = (0..100)
+            .map(|it| format!("www-{it}.example. A\n"))
+            .collect();
+        let names = folder.write("names", names);
+        let responder = Responder::start("udp:127.0.0.1:0", "");
+        let server = responder.address();
+        let keys = folder.path("keys");
+        throng(&format!("fleet keys {keys}")).succeeded();
+        let flags = format!("--server {server} --names {names}");
+        Lab {
+            folder,
+            responder,
+            flags,
+            keys,
+        }
+    }
+
+    /// A lead that waits for agents, and where it listens.
+    fn lead(&self, flags: &str) -> (Running, SocketAddr) {
+        let mut lead = Running::begin(&format!(
+            "{} --listen 127.0.0.1:0 --keys {} {flags}",
+            self.flags, self.keys
+        ));
+        let line = lead.wait_for("waiting for");
+        let address = line.split(" at ").nth(1).unwrap();
+        let address = address.split_whitespace().next().unwrap();
+        (lead, address.parse().unwrap())
+    }
+
+    fn agent(&self, lead: SocketAddr, index: u32) -> Agent {
+        let keys = &self.keys;
+        Agent::start(THRONG, &format!("{lead} --keys {keys} --index {index}"))
+    }
+}
+
+/// An agent; killed when dropped.
+struct Agent {
+    child: program::Running,
+}
+
+impl Agent {
+    fn start(program: &str, flags: &str) -> Agent {
+        let mut command = Command::new(program);
+        command.args(["fleet", "agent", "--name", "node"]);
+        command.args(flags.split_whitespace());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped());
+        Agent {
+            child: program::Running(command.spawn().unwrap()),
+        }
+    }
+
+    /// Waits for its end: its exit code and what it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        let stderr = self.child.stderr.as_mut().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+
+    /// One line beside its hint says why it was refused.
+    fn refused(self, code: i32, part: &str) {
+        let (ended, said) = self.end();
+        assert_eq!(ended, Some(code), "{said}");
+        let errors = said.lines().filter(|line| line.starts_with("error: "));
+        assert_eq!(errors.count(), 1, "{said}");
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+fn record(folder: &Folder) -> RunRecord {
+    let text = fs::read_to_string(folder.path("record.json")).unwrap();
+    RunRecord::from_json(&text).unwrap()
+}
+
+#[test]
+fn agents_that_dial_divide_a_run_exactly() {
+    let lab = Lab::new("dialling-exact");
+    let load = "--clients 30 --per-client poisson:20 --duration 1s --timeout 20s --seed 5 \
+                --workers 3 --quiet --format json";
+    let together = throng(&format!("run {} {load}", lab.flags)).succeeded();
+    let together = RunRecord::from_json(&together).unwrap();
+    let load = load.replace("--quiet ", "");
+    let path = lab.folder.path("record.json");
+    let (mut lead, address) = lab.lead(&format!("{load} --agents 3 --record {path}"));
+    // In any order.
+    let agents = [2, 0, 1].map(|index| lab.agent(address, index));
+    for agent in agents {
+        let (code, said) = agent.end();
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    let divided = record(&lab.folder);
+    assert_eq!(divided.total.counts.offered, together.total.counts.offered);
+    assert_eq!(divided.total.counts.responses, divided.total.counts.offered);
+    let queries = |record: &RunRecord| record.experience().unwrap().queries;
+    assert_eq!(queries(&divided), queries(&together));
+    assert_eq!((divided.generators, divided.processes), (3, 3));
+    let names = divided.agents.iter().filter_map(|it| it.name.as_deref());
+    assert_eq!(names.collect::<Vec<_>>(), ["node"; 3]);
+    assert!(divided.agents.iter().all(|agent| agent.clock.is_some()));
+    let received = divided.total.counts.sent + together.total.counts.sent;
+    assert_eq!(lab.responder.counters().get("queries received"), received);
+}
+
+#[test]
+fn who_does_not_belong_to_a_run_is_refused_before_a_query() {
+    let lab = Lab::new("dialling-refused");
+    let path = lab.folder.path("record.json");
+    let (mut lead, address) = lab.lead(&format!(
+        "--agents 2 --clients 4 --rate 400 --duration 3s --interval 100ms --record {path}"
+    ));
+    let foreign = lab.folder.path("foreign");
+    throng(&format!("fleet keys {foreign}")).succeeded();
+    let dials = |keys: &str, index: u32| format!("{address} --keys {keys} --index {index}");
+    Agent::start(THRONG, &dials(&foreign, 0)).refused(95, "not the lead of this agent");
+    // One that trusts this lead, and that it does not know.
+    let stranger = lab.folder.path("stranger");
+    throng(&format!("fleet keys {stranger}")).succeeded();
+    fs::copy(format!("{}/ca.pem", lab.keys), format!("{stranger}/ca.pem")).unwrap();
+    Agent::start(THRONG, &dials(&stranger, 0)).refused(95, "does not accept this agent");
+    let other = lab.folder.path("throng");
+    fs::copy(THRONG, &other).unwrap();
+    let appended = fs::OpenOptions::new().append(true).open(&other);
+    appended.unwrap().write_all(b"\n").unwrap();
+    Agent::start(&other, &dials(&lab.keys, 0)).refused(95, "SHA-256");
+    lab.agent(address, 2).refused(95, "beyond the 2 agents");
+    let mut plain = TcpStream::connect(address).unwrap();
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    // It is closed; TLS says why, in a few octets.
+    let mut said = Vec::new();
+    let _ = plain.read_to_end(&mut said);
+    assert!(said.len() < 100, "{said:?}");
+    lead.wait_for("refused 127.0.0.1");
+    let waits = Stays::new(lab.agent(address, 0));
+    lab.agent(address, 0)
+        .refused(95, "another agent has its number: node");
+    let last = Stays::new(lab.agent(address, 1));
+    lead.wait_for_intervals(1);
+    lab.agent(address, 1)
+        .refused(96, "the run has begun without it");
+    for agent in [waits, last] {
+        assert_eq!(agent.end(), Some(0));
+    }
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    let sent = record(&lab.folder).total.counts.sent;
+    assert_eq!(lab.responder.counters().get("queries received"), sent);
+}
+
+/// An agent that has its seat.
+struct Stays {
+    agent: Agent,
+}
+
+impl Stays {
+    fn new(mut agent: Agent) -> Stays {
+        let stderr = agent.child.stderr.take().unwrap();
+        let mut line = String::new();
+        let mut stderr = BufReader::new(stderr);
+        stderr.read_line(&mut line).unwrap();
+        assert!(line.contains("waits for its task"), "{line}");
+        // What it says later has to go somewhere.
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        Stays { agent }
+    }
+
+    fn signal(&self, name: &str) {
+        signal(&self.agent.child, name);
+    }
+
+    fn end(mut self) -> Option<i32> {
+        self.agent.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn an_agent_that_leaves_before_the_run_makes_place_for_another() {
+    let lab = Lab::new("dialling-leaves");
+    let (mut lead, address) = lab.lead("--agents 2 --clients 4 --rate 100 --duration 1s");
+    for name in ["TERM", "INT", "KILL"] {
+        let leaves = Stays::new(lab.agent(address, 1));
+        leaves.signal(name);
+        let code = match name {
+            "TERM" => Some(143),
+            "INT" => Some(130),
+            _ => None,
+        };
+        assert_eq!(leaves.end(), code, "{name}");
+    }
+    let agents = [1, 0].map(|index| lab.agent(address, index));
+    for agent in agents {
+        assert_eq!(agent.end().0, Some(0));
+    }
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn agents_that_do_not_come_are_named() {
+    let lab = Lab::new("dialling-absent");
+    let (mut lead, address) = lab.lead("--agents 3 --rate 100 --duration 1s --barrier-timeout 3s");
+    let waits = lab.agent(address, 1);
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("2 of the agents did not come within 3 s: 0, 2"),
+        "{said}"
+    );
+    let (code, said) = waits.end();
+    assert_eq!(code, Some(97), "{said}");
+    assert!(said.contains("the lead has ended the connection"), "{said}");
+    let keys = &lab.keys;
+    let dial = format!("fleet agent {address} --index 0 --keys {keys} --patience 1s");
+    throng(&dial).refused_with("cannot reach the lead", "--listen");
+    assert_eq!(lab.responder.counters().get("queries received"), 0);
+}
+
+const LONG: &str = "--agents 3 --clients 30 --rate 600 --duration 30s --interval 100ms";
+
+/// A run in mid-course, with a checkpoint of all its agents.
+fn begun(lab: &Lab) -> (Running, [Stays; 3]) {
+    let path = lab.folder.path("record.json");
+    let (mut lead, address) = lab.lead(&format!("{LONG} --record {path}"));
+    let agents = [0, 1, 2].map(|index| Stays::new(lab.agent(address, index)));
+    lead.wait_for_intervals(31);
+    (lead, agents)
+}
+
+#[test]
+fn an_agent_that_dialled_and_is_killed_is_lost_as_others_are() {
+    let lab = Lab::new("dialling-killed");
+    let (mut lead, agents) = begun(&lab);
+    agents[1].signal("KILL");
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(agents.map(Stays::end), [Some(0), None, Some(0)]);
+    let record = record(&lab.folder);
+    assert_eq!(record.ended_by, EndedBy::AgentLost);
+    let degraded = record.degraded.as_ref().unwrap();
+    let [lost] = degraded.lost.as_slice() else {
+        panic!("{degraded:?}")
+    };
+    assert!(lost.how.contains("connection"), "{lost:?}");
+    let known = record.warmup.counts.sent + record.total.counts.sent + degraded.total.counts.sent;
+    let range = known + lost.sent..=known + lost.fate_unknown_max;
+    let received = lab.responder.counters().get("queries received");
+    assert!(range.contains(&received), "{received} of {range:?}");
+}
+
+#[test]
+fn an_agent_that_dialled_and_gets_sigterm_reports_what_it_has_done() {
+    let lab = Lab::new("dialling-sigterm");
+    let (mut lead, agents) = begun(&lab);
+    agents[2].signal("TERM");
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(agents.map(Stays::end), [Some(0), Some(0), Some(143)]);
+    let record = record(&lab.folder);
+    let degraded = record.degraded.as_ref().unwrap();
+    let known = record.warmup.counts.sent + record.total.counts.sent + degraded.total.counts.sent;
+    let received = lab.responder.counters().get("queries received");
+    assert_eq!(received, known + degraded.lost[0].sent, "{degraded:?}");
+}
+
+#[test]
+fn agents_that_dialled_end_with_their_lead() {
+    let lab = Lab::new("dialling-lead");
+    let (lead, agents) = begun(&lab);
+    lead.signal("KILL");
+    assert_eq!(agents.map(Stays::end), [Some(97); 3]);
+}
