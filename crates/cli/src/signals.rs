@@ -49,6 +49,13 @@ impl Interrupt {
         }
     }
 
+    /// From now on the command itself ends after a signal: it looks for one between its steps, and
+    /// then cleans up. Else a signal within a long first step would end it before it can.
+    pub(crate) fn leave_to_command(&self) {
+        self.0.is_heard.store(true, Ordering::SeqCst);
+        self.0.signalled.notify_all();
+    }
+
     /// True if a signal has come, and within a moment nothing ends for it: the command waits for
     /// a file, or for an answer to its first look at the target.
     fn is_ignored(&self) -> bool {
@@ -73,8 +80,7 @@ impl Interrupt {
 
     /// True once a signal has come: whoever asks ends then.
     pub(crate) fn has_come(&self) -> bool {
-        self.0.is_heard.store(true, Ordering::SeqCst);
-        self.0.signalled.notify_all();
+        self.leave_to_command();
         self.came()
     }
 
@@ -219,6 +225,15 @@ pub(crate) fn exit_code(code: ExitCode) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn command_that_cleans_up_is_not_ended_at_once() {
+        let interrupt = Interrupt::default();
+        interrupt.leave_to_command();
+        interrupt.handle(SIGINT);
+        assert!(!interrupt.is_ignored());
+        assert!(interrupt.has_come());
+    }
 
     #[test]
     fn signals_that_nohup_has_ignored_stay_ignored() {

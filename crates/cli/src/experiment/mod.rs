@@ -174,6 +174,8 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     let interrupt = signals::watch(|| {
         tell!("ending this run, then the experiment (interrupt again to abort)");
     });
+    // A first hook or a server's start may take long, and `after` hooks follow both.
+    interrupt.leave_to_command();
     let waiting: Vec<&Turn> = turns
         .iter()
         .filter(|it| !folder.has(it, experiment.runs_per_start))

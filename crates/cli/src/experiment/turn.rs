@@ -15,7 +15,7 @@ use super::cells::{Run, Turn};
 use super::file::Experiment;
 use super::folder::Folder;
 use super::gate;
-use super::hooks::{Hooks, Shell};
+use super::hooks::{self, Hooks, Shell};
 use super::operation::{self, Performed, Timing};
 use super::servers::{self, ServerCell};
 use crate::failure::Failure;
@@ -41,12 +41,12 @@ pub(super) fn make(
         interrupt,
     };
     let all: Vec<&Hooks> = [&experiment.hooks].into_iter().chain(&turn.hooks).collect();
-    let made = (all.iter())
-        .try_for_each(|hooks| shell.before(hooks))
-        .and_then(|()| runs(experiment, turn, folder, interrupt));
-    // The last that was set up is the first that is cleaned up.
-    all.iter().rev().for_each(|hooks| shell.after(hooks));
-    made
+    hooks::around(
+        &all,
+        |hooks| shell.before(hooks),
+        || runs(experiment, turn, folder, interrupt),
+        |hooks| shell.after(hooks),
+    )
 }
 
 /// All runs of one start; the figures of the last.
@@ -56,6 +56,10 @@ fn runs(
     folder: &Folder,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
+    // A hook that was just over when the signal came has no run after it.
+    if interrupt.has_come() {
+        return Err(Failure::in_operation(format!("{turn}: interrupted")));
+    }
     let mut groups = turn.groups()?;
     let all = Run::all(turn, experiment.runs_per_start);
     let mut figures = String::new();

@@ -191,6 +191,23 @@ fn failing_hook_is_told_with_its_command_and_ends_in_failure() {
 }
 
 #[test]
+fn interrupt_within_the_first_hook_runs_the_hooks_that_clean_up() {
+    let folder = Folder::new("experiment-interrupted-hook");
+    let seen = folder.path("seen");
+    // The hook is the first that anything is done for, and ends by a signal alone.
+    let hooks = format!(
+        "[hooks]\nbefore = \"kill -INT $PPID; exec tail -f /dev/null\"\n\
+         after = \"echo after >> {seen}\"\n[matrix]"
+    );
+    let ended = run(&folder, &MATRIX.replace("[matrix]", &hooks), "");
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(seen).unwrap(), "after\n");
+    let words = "interrupted with 0 of 8 runs made";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    assert!(names_in(&folder.path("out/records")).is_empty());
+}
+
+#[test]
 fn hook_that_does_not_end_is_ended() {
     let folder = Folder::new("experiment-endless");
     let hooks = "[hooks]\nbefore = \"while :; do :; done\"\nhook-timeout = \"100ms\"\n[matrix]";
