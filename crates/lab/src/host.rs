@@ -119,6 +119,7 @@ impl Host {
             boot_id: self.text("proc/sys/kernel/random/boot_id")?,
             node: self.text("proc/sys/kernel/hostname")?,
             network_namespace: namespace.ok().map(|it| it.ino()),
+            control_group: self.control_group(),
         })
     }
 

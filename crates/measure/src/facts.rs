@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::per;
 use crate::notation::{decimal, percent};
+use crate::scope;
 use crate::zero::is_zero;
 
 /// The host that generated the load. What could not be found out is none or missing.
@@ -40,7 +41,8 @@ pub struct HostFacts {
     pub identity: Option<HostIdentity>,
 }
 
-/// What tells a host from its equals: two runs with the same identity share the kernel's counters.
+/// What tells a host from its equals: two runs with the same identity share the kernel's counters,
+/// and runs of which a part is the same share those of that scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostIdentity {
@@ -50,6 +52,10 @@ pub struct HostIdentity {
     pub node: String,
     /// Inode of the network namespace that the run was in; none if unknown.
     pub network_namespace: Option<u64>,
+    /// Inode of the control group whose quota of CPU time the run had; none without a quota, or if
+    /// unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_group: Option<u64>,
 }
 
 impl HostFacts {
@@ -228,11 +234,12 @@ pub struct NetworkFacts {
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
     /// `Tcp.RetransSegs` and so on; beside them those of packet backlog (`Softnet.Dropped`),
     /// conntrack (`Conntrack.Dropped`), CPU time in ticks (`Cpu.All`, `Cpu.Idle`, `Cpu.Steal`) and
-    /// CPU quota (`Cgroup.Throttled`). They count every process of the host. Of several hosts, the
-    /// sum over them, each counted once.
+    /// CPU quota (`Cgroup.Throttled`). They count every process of their scope: CPU time and
+    /// packet backlog are of the machine, quota is of the control group, all others are of the
+    /// network namespace. Of several hosts, the sum over them, each counter once in its scope.
     pub kernel: BTreeMap<String, u64>,
     /// `kernel` of each host, in the order of `hosts` of the record; empty of a single one. Of
-    /// several runs on one host it is the larger count of each.
+    /// several runs in one scope, on one host or several, `kernel` has the largest count of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernel_of_hosts: Vec<BTreeMap<String, u64>>,
 }
@@ -421,30 +428,21 @@ impl ResponderFacts {
 }
 
 impl NetworkFacts {
-    /// What the kernels of several hosts counted together.
-    pub(crate) fn of_all_kernels(each: &[BTreeMap<String, u64>]) -> BTreeMap<String, u64> {
-        let mut all = BTreeMap::new();
-        for (name, count) in each.iter().flatten() {
-            let sum: &mut u64 = all.entry(name.clone()).or_default();
-            *sum = sum.saturating_add(*count);
-        }
-        all
-    }
-
-    /// Checks that what each kernel counted is of one of the hosts, and that `kernel` is the sum.
+    /// Checks that what each kernel counted is of one of the hosts, and that `kernel` has all,
+    /// each once in its scope.
     ///
     /// # Errors
     /// Names the counter that is not, or both numbers of hosts.
-    pub(crate) fn check_kernels(&self, hosts: usize) -> Result<(), String> {
+    pub(crate) fn check_kernels(&self, hosts: &[HostFacts]) -> Result<(), String> {
         let each = &self.kernel_of_hosts;
         if each.is_empty() {
             return Ok(());
         }
-        if each.len() != hosts {
-            let counted = each.len();
+        if each.len() != hosts.len() {
+            let (counted, hosts) = (each.len(), hosts.len());
             return Err(format!("the kernels of {counted} hosts, of {hosts} hosts"));
         }
-        let all = NetworkFacts::of_all_kernels(each);
+        let all = scope::count_once(hosts, each);
         let names = all.keys().chain(self.kernel.keys());
         for name in names {
             let (sum, told) = (all.get(name), self.kernel.get(name));
@@ -456,6 +454,18 @@ impl NetworkFacts {
             }
         }
         Ok(())
+    }
+
+    /// Counts again what older programs have added up over all hosts, once for each agent.
+    pub(crate) fn count_kernels_once(&mut self, hosts: &[HostFacts]) {
+        let mut sum: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, count) in self.kernel_of_hosts.iter().flatten() {
+            let sum = sum.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        if self.kernel_of_hosts.len() == hosts.len() && sum == self.kernel {
+            self.kernel = scope::count_once(hosts, &self.kernel_of_hosts);
+        }
     }
 
     /// By how much a kernel counter grew; 0 if it is unknown.

@@ -93,6 +93,7 @@ pub mod ramp;
 pub mod record;
 mod rules;
 pub mod scenario;
+pub mod scope;
 pub mod script;
 pub mod simulation;
 pub mod statistics;

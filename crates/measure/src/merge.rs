@@ -1,8 +1,8 @@
 //! Exact merging of the records of several generators that ran one scenario together.
 //!
 //! Counts add, histograms add bucket by bucket, intervals merge by their position, groups of
-//! clients by their names, workers and hosts are listed, and what a host's kernel counted counts
-//! once; nothing is averaged, so percentiles of the merged record are those of all responses.
+//! clients by their names, workers and hosts are listed, and what a kernel counted counts once in
+//! its scope; nothing is averaged, so percentiles of the merged record are those of all responses.
 //! Records whose figures do not mean the same are refused, and those of runs that were not one
 //! concurrent load on one target, unless the caller insists: then the record says so. What differs
 //! and does not change the meaning is kept from the first record and named in `warnings`.
@@ -19,6 +19,7 @@ use crate::interval::Interval;
 use crate::losses_by_question::LossesByQuestion;
 use crate::record::RunRecord;
 use crate::scenario::{ConnectionPolicy, ScenarioRecord, TlsFacts};
+use crate::scope;
 use crate::target::{self, TargetRecord};
 use crate::timeline::Timeline;
 
@@ -60,6 +61,7 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
         alone = false;
     }
     if !alone {
+        count_hosts(&mut merged);
         merged.targets = targets;
         merged.merged_by_force.extend(reasons);
         merged.conclude();
@@ -97,10 +99,15 @@ fn divided(
     let targets = targets(&records);
     let mut rest = records.into_iter();
     let mut merged = rest.next()?;
+    let mut is_alone = true;
     for record in rest {
         add_part(&mut merged.scenario, &record.scenario);
         add_groups_of_part(&mut merged.groups, &record.groups);
         add(&mut merged, record);
+        is_alone = false;
+    }
+    if !is_alone {
+        count_hosts(&mut merged);
     }
     merged.targets = targets;
     merged.conclude();
@@ -186,11 +193,11 @@ fn add(merged: &mut RunRecord, record: RunRecord, position: usize) {
     }
 }
 
-/// Adds the hosts that are not there yet, what each of them counted once, and who was there: agents
-/// and workers.
+/// Adds the hosts that are not there yet, what each of them counted, and who was there: agents and
+/// workers. `count_hosts` is left to the caller.
 fn add_hosts(merged: &mut RunRecord, record: &mut RunRecord) {
-    let mut kernels = self::kernels(&merged.network, merged.hosts.len());
-    let others = self::kernels(&record.network, record.hosts.len());
+    let mut kernels = take_kernels(&mut merged.network, merged.hosts.len());
+    let others = take_kernels(&mut record.network, record.hosts.len());
     let mut positions = Vec::new();
     for (host, kernel) in record.hosts.drain(..).zip(others) {
         let known = merged.hosts.iter().position(|other| other.is(&host));
@@ -218,18 +225,25 @@ fn add_hosts(merged: &mut RunRecord, record: &mut RunRecord) {
         worker.agent = worker.agent.map(|own| agents_before + own);
         merged.workers.push(worker);
     }
-    merged.network.kernel = NetworkFacts::of_all_kernels(&kernels);
-    merged.network.kernel_of_hosts = match kernels.len() {
-        0 | 1 => Vec::new(),
-        _ => kernels,
-    };
+    merged.network.kernel_of_hosts = kernels;
+}
+
+/// What the kernels of all hosts counted, each counter once in its scope.
+fn count_hosts(merged: &mut RunRecord) {
+    let RunRecord { network, hosts, .. } = merged;
+    if !hosts.is_empty() {
+        network.kernel = scope::count_once(hosts, &network.kernel_of_hosts);
+    }
+    if hosts.len() <= 1 {
+        network.kernel_of_hosts.clear();
+    }
 }
 
 /// What the kernel of each of the hosts counted. What cannot be told apart counts for the first.
-fn kernels(network: &NetworkFacts, hosts: usize) -> Vec<BTreeMap<String, u64>> {
-    let mut kernels = network.kernel_of_hosts.clone();
+fn take_kernels(network: &mut NetworkFacts, hosts: usize) -> Vec<BTreeMap<String, u64>> {
+    let mut kernels = std::mem::take(&mut network.kernel_of_hosts);
     if kernels.is_empty() && hosts > 0 {
-        kernels.push(network.kernel.clone());
+        kernels.push(std::mem::take(&mut network.kernel));
     }
     kernels.resize(hosts, BTreeMap::new());
     kernels
@@ -242,11 +256,6 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     let width = merged.intervals_merged.max(record.intervals_merged);
     merged.widen_intervals(width);
     record.widen_intervals(width);
-    let (kernel, kernel_of_hosts) = (
-        std::mem::take(&mut merged.network.kernel),
-        std::mem::take(&mut merged.network.kernel_of_hosts),
-    );
-    record.network.kernel.clear();
     merged.generators += record.generators;
     merged.processes += record.processes;
     merged.responses_in_window += record.responses_in_window;
@@ -261,7 +270,6 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     phases.drain_ns = phases.drain_ns.max(record.phases.drain_ns);
     merged.warmup.merge(&record.warmup);
     merged.network.add(&record.network);
-    (merged.network.kernel, merged.network.kernel_of_hosts) = (kernel, kernel_of_hosts);
     // Readings of one host at different times, or of several hosts, do not add up.
     merged.host_use = None;
     if let Some(responder) = &record.responder {

@@ -308,6 +308,7 @@ impl RunRecord {
             .map_err(|error| format!("not a valid run record: {error}"))?;
         // Nothing that both have means something else.
         SCHEMA_VERSION.clone_into(&mut record.schema_version);
+        record.network.count_kernels_once(&record.hosts);
         record
             .check()
             .map_err(|reason| format!("run record contradicts itself: {reason}"))?;
@@ -410,7 +411,7 @@ impl RunRecord {
             let (agents, generators) = (self.agents.len(), self.generators);
             return Err(format!("{agents} agents, of {generators} generators"));
         }
-        self.network.check_kernels(self.hosts.len())
+        self.network.check_kernels(&self.hosts)
     }
 
     /// Every group agrees with itself, and all of them together are the run.

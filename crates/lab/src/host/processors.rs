@@ -48,6 +48,12 @@ impl Host {
         Group::own(&root)?.quota_cpus(&root)
     }
 
+    /// Which control group's quota that is.
+    pub(super) fn control_group(&self) -> Option<u64> {
+        let root = Root::at(&self.root);
+        Group::own(&root)?.quota_inode(&root)
+    }
+
     /// How often the control group, or one above it, was not allowed to run, and how long.
     pub(super) fn throttled(&self) -> Vec<(&'static str, u64)> {
         let root = Root::at(&self.root);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::notation::{percent, seconds};
 use crate::record::{Agent, RunRecord};
 use crate::scenario::{Arrival, ScenarioRecord};
+use crate::scope::CounterScope;
 
 /// Shared part of the windows of two runs, of what both cover together: generators that are started
 /// by hand are not there in the same instant, and with less in common a sum of their rates is one
@@ -136,10 +137,11 @@ fn different_load(first: &RunRecord, record: &RunRecord, position: usize) -> Vec
             "the target of record {position} is {of_record}, of record 1 {of_first}"
         ));
     }
+    let network = CounterScope::NetworkNamespace;
     let is_same_host = record
         .hosts
         .iter()
-        .all(|host| first.hosts.iter().any(|it| it.is(host)));
+        .all(|host| first.hosts.iter().any(|it| network.is_shared(it, host)));
     if a.target == b.target && is_loopback(&a.target) && !is_same_host {
         let target = &a.target;
         reasons.push(format!(

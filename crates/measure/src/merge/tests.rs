@@ -111,6 +111,7 @@ fn on_host(mut record: RunRecord, boot_id: &str) -> RunRecord {
         boot_id: boot_id.into(),
         node: "generator".into(),
         network_namespace: Some(4_026_531_840),
+        control_group: Some(1),
     });
     record
 }
@@ -411,6 +412,71 @@ fn what_a_hosts_kernel_counted_counts_once() {
     let again = merge(vec![merged, other], Misfits::Refused).expect("one load");
     assert_eq!(again.network.kernel_counter("Udp.InErrors"), 150);
     assert_eq!(again.agents.len(), 4);
+}
+
+/// An agent's record of the machine, network namespace and control group with these identities, and
+/// what each of them counted.
+fn agent_in(id: &str, boot_id: &str, network_namespace: u64, control_group: u64) -> RunRecord {
+    let (first, _) = pair();
+    let mut record = on_host(first, boot_id);
+    record.agents[0].id = id.into();
+    let identity = record.hosts[0].identity.as_mut().expect("it has one");
+    identity.node = format!("pod-{id}");
+    identity.network_namespace = Some(network_namespace);
+    identity.control_group = Some(control_group);
+    let counters = [
+        ("Cpu.All", 600),
+        ("Softnet.Dropped", 3),
+        ("Udp.RcvbufErrors", 50),
+        ("Cgroup.Throttled", 7),
+    ];
+    let counters = counters.map(|(name, count)| (name.to_owned(), count));
+    record.network.kernel.extend(counters);
+    record
+}
+
+/// Ticks, packets, datagrams and periods of these agents together.
+fn counted_once(records: Vec<RunRecord>) -> [u64; 4] {
+    let merged = merge_agents(records.clone()).expect("there are some");
+    assert_eq!(merged.check(), Ok(()));
+    let by_hand = merge(records, Misfits::Refused).expect("one load");
+    assert_eq!(by_hand.network.kernel, merged.network.kernel);
+    [
+        "Cpu.All",
+        "Softnet.Dropped",
+        "Udp.RcvbufErrors",
+        "Cgroup.Throttled",
+    ]
+    .map(|name| merged.network.kernel_counter(name))
+}
+
+#[test]
+fn counters_of_merged_agents_count_once_in_their_scope() {
+    let one = || agent_in("one", "a", 1, 1);
+    let pods = vec![one(), agent_in("two", "a", 2, 2)];
+    assert_eq!(counted_once(pods), [600, 3, 100, 14]);
+    let machines = vec![one(), agent_in("two", "b", 1, 1)];
+    assert_eq!(counted_once(machines), [1_200, 6, 100, 14]);
+    let under_one_quota = vec![one(), agent_in("two", "a", 2, 1)];
+    assert_eq!(counted_once(under_one_quota), [600, 3, 100, 7]);
+    let three = vec![
+        one(),
+        agent_in("two", "a", 2, 2),
+        agent_in("three", "b", 1, 1),
+    ];
+    assert_eq!(counted_once(three), [1_200, 6, 150, 21]);
+}
+
+#[test]
+fn sums_of_older_programs_are_counted_again_when_they_are_read() {
+    let agents = vec![agent_in("one", "a", 1, 1), agent_in("two", "a", 2, 2)];
+    let merged = merge_agents(agents).expect("there are some");
+    let mut older = merged.clone();
+    older.network.kernel.insert("Cpu.All".into(), 1_200);
+    older.network.kernel.insert("Softnet.Dropped".into(), 6);
+    assert_eq!(RunRecord::from_json(&older.to_json()), Ok(merged));
+    older.network.kernel.insert("Cpu.All".into(), 1_199);
+    assert!(RunRecord::from_json(&older.to_json()).is_err());
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The control group of a process: CPU time, throttling by a quota, memory; of version 2 and 1.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
 use super::{Root, row};
 use crate::reading::RawSample;
 
@@ -72,20 +75,16 @@ impl Group {
 
     /// CPUs' worth of time that it may use, or one above it; none without a quota.
     pub fn quota_cpus(&self, root: &Root) -> Option<f64> {
-        let of_folder = |folder: &String| {
-            let (quota, period) = match root.text(&format!("{folder}/cpu.max")) {
-                Some(text) => {
-                    let (quota, period) = text.trim().split_once(' ')?;
-                    (quota.parse().ok()?, period.parse().ok()?)
-                }
-                None => (
-                    root.number(&format!("{folder}/cpu.cfs_quota_us"))?,
-                    root.number(&format!("{folder}/cpu.cfs_period_us"))?,
-                ),
-            };
-            (quota > 0.0 && period > 0.0).then_some(quota / period)
-        };
-        self.cpu.iter().filter_map(of_folder).reduce(f64::min)
+        let quotas = self.cpu.iter().filter_map(|it| quota_of_folder(root, it));
+        quotas.reduce(f64::min)
+    }
+
+    /// Inode of the innermost group that has a quota, which all groups below share; none without a
+    /// quota, and if the hierarchy is not mounted. It is unique on this machine.
+    pub fn quota_inode(&self, root: &Root) -> Option<u64> {
+        let has_quota = |folder: &&String| quota_of_folder(root, folder).is_some();
+        let folder = self.cpu.iter().find(has_quota)?;
+        Some(fs::metadata(root.path(folder)).ok()?.ino())
     }
 
     /// Octets of memory that it may have, or one above it; none without a limit.
@@ -191,6 +190,21 @@ impl Throttled {
             seconds: seconds?,
         })
     }
+}
+
+/// CPUs' worth of time that the quota of a group's folder allows; none without one.
+fn quota_of_folder(root: &Root, folder: &str) -> Option<f64> {
+    let (quota, period): (f64, f64) = match root.text(&format!("{folder}/cpu.max")) {
+        Some(text) => {
+            let (quota, period) = text.trim().split_once(' ')?;
+            (quota.parse().ok()?, period.parse().ok()?)
+        }
+        None => (
+            root.number(&format!("{folder}/cpu.cfs_quota_us"))?,
+            root.number(&format!("{folder}/cpu.cfs_period_us"))?,
+        ),
+    };
+    (quota > 0.0 && period > 0.0).then_some(quota / period)
 }
 
 /// The folder of a group and those above it.

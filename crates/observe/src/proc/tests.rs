@@ -118,6 +118,28 @@ fn version_1() -> Folder {
 }
 
 #[test]
+fn groups_under_one_quota_have_the_identity_of_the_group_that_has_it() {
+    let files = [
+        ("proc/5/cgroup", "0::/pod/one\n"),
+        ("proc/6/cgroup", "0::/pod/two\n"),
+        ("proc/7/cgroup", "0::/other\n"),
+        ("proc/8/cgroup", "0::/free\n"),
+        ("sys/fs/cgroup/pod/cpu.max", "50000 100000\n"),
+        ("sys/fs/cgroup/pod/one/cpu.max", "max 100000\n"),
+        ("sys/fs/cgroup/pod/two/cpu.max", "max 100000\n"),
+        ("sys/fs/cgroup/other/cpu.max", "50000 100000\n"),
+        ("sys/fs/cgroup/free/cpu.max", "max 100000\n"),
+    ];
+    let folder = Folder::with("proc-group-inode", &files);
+    let root = Root::at(folder.folder());
+    let inode = |pid| Group::of(&root, pid).unwrap().quota_inode(&root);
+    assert!(inode(5).is_some());
+    assert_eq!(inode(5), inode(6));
+    assert!(inode(7).is_some() && inode(7) != inode(5));
+    assert_eq!(inode(8), None);
+}
+
+#[test]
 fn control_groups_of_both_versions_tell_their_time_and_throttling() {
     for folder in [version_2(), version_1()] {
         let root = Root::at(folder.folder());
