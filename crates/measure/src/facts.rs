@@ -468,6 +468,12 @@ impl NetworkFacts {
         }
     }
 
+    /// Datagrams that came to this run's sockets and were dropped before the generator read them.
+    pub(crate) fn received_but_dropped(&self) -> u64 {
+        let before_ring = self.xdp.as_ref().map(XdpFacts::dropped_before_ring);
+        self.receive_drops + before_ring.unwrap_or(0)
+    }
+
     /// By how much a kernel counter grew; 0 if it is unknown.
     pub fn kernel_counter(&self, name: &str) -> u64 {
         self.kernel.get(name).copied().unwrap_or(0)

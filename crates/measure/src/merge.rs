@@ -44,7 +44,7 @@ pub enum Misfits {
 /// # Errors
 /// No record, or records that do not fit: everything that speaks against merging them. Records that
 /// count more together than a record holds do not either.
-pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec<Misfit>> {
+pub fn merge(mut records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec<Misfit>> {
     let mut found = fitness::misfits(&records);
     found.retain(|misfit| misfits == Misfits::Refused || misfit.is_final);
     if !found.is_empty() {
@@ -52,6 +52,7 @@ pub fn merge(records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord, Vec
     }
     let reasons = fitness::misfits(&records).into_iter().map(|it| it.reason);
     let reasons: Vec<String> = reasons.collect();
+    keep_own_drops(&mut records);
     let targets = targets(&records);
     let mut rest = records.into_iter();
     let mut merged = rest.next().ok_or_else(|| vec![Misfit::nothing()])?;
@@ -87,8 +88,22 @@ pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
 }
 
 /// As [`merge_parts`], where each part is an agent of its own on a host that counts for itself.
-pub fn merge_agents(records: Vec<RunRecord>) -> Option<RunRecord> {
+pub fn merge_agents(mut records: Vec<RunRecord>) -> Option<RunRecord> {
+    keep_own_drops(&mut records);
     divided(records, add_figures)
+}
+
+/// Notes with each agent what its own buffers dropped, before the sum over all hides whose it was.
+fn keep_own_drops(records: &mut [RunRecord]) {
+    if records.len() < 2 {
+        return;
+    }
+    for record in records {
+        let drops = record.network.received_but_dropped();
+        if let [agent] = &mut record.agents[..] {
+            agent.receive_drops.get_or_insert(drops);
+        }
+    }
 }
 
 /// Merges the records of a divided run; `add` adds the figures of one more.

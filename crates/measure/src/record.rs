@@ -206,6 +206,10 @@ pub struct Agent {
     /// Its clock beside that of the command that led several agents; none if it led itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<AgentClock>,
+    /// Datagrams or frames that its own receive buffers and queues dropped, of those of all agents
+    /// in `network`; none if it was the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_drops: Option<u64>,
 }
 
 /// The clock of an agent beside that of whoever led it, in nanoseconds.
@@ -471,6 +475,17 @@ impl RunRecord {
             Some(agent) => format!("worker {position} ({agent})"),
             None => format!("worker {position}"),
         }
+    }
+
+    /// An agent by its position, for people: as the command that led it was given it, or the name
+    /// of its node.
+    pub fn agent_name(&self, position: usize) -> String {
+        let agent = self.agents.get(position);
+        let name = agent.and_then(|agent| agent.name.clone());
+        let host = agent.and_then(|agent| self.hosts.get(agent.host as usize));
+        let node = || Some(host?.identity.as_ref()?.node.clone());
+        name.or_else(node)
+            .unwrap_or_else(|| format!("agent {position}"))
     }
 
     /// The window for rates in seconds.

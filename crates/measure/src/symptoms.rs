@@ -183,7 +183,7 @@ symptoms! {
     /// Connection attempts that failed for lack of files, memory or ports on this host.
     no_resources: NoResources = generator::no_resources;
     /// A worker used its CPU (97 % in the closed loop, 90 % when late in the open loop), or
-    /// waited for it 10 % of the time (5 % when late).
+    /// waited for it 10 % of the time (5 % when late). Of several agents, each is late by itself.
     out_of_cpu: OutOfCpu = generator::out_of_cpu;
     /// The target is on this host and waited for a CPU 5 % of the time, while other processes than
     /// the generator and servers behind the target used CPUs: 0.1 or more, and a quarter of what
@@ -202,10 +202,10 @@ symptoms! {
     /// The kernel's timestamps show half of the mean latency, or a quarter of its p99, in this
     /// host.
     waits_in_host: WaitsInHost = generator::waits_in_host;
-    /// The hypervisor took CPU time.
+    /// The hypervisor took CPU time of a host.
     steal: Steal = host::steal;
-    /// The CPU quota of the generator's container was used up. Much: it stopped the container for
-    /// 2 % of the time.
+    /// The CPU quota of the generator's container, or of one of several agents, was used up. Much:
+    /// it stopped the container for 2 % of the time.
     quota_used: QuotaUsed = host::quota_used, much if QuotaUsed::is_much;
     /// The kernel refused over 0.1 % of the queries: no route.
     no_route: NoRoute = generator::no_route;

@@ -84,6 +84,7 @@ impl Started {
             clock_error_us: Clock::unix_time_error().map(micros),
             name: None,
             clock: None,
+            receive_drops: None,
         })
     }
 }

@@ -233,6 +233,7 @@ mod tests {
             clock_error_us,
             name: None,
             clock: None,
+            receive_drops: None,
         }
     }
 

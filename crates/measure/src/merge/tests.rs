@@ -468,6 +468,28 @@ fn counters_of_merged_agents_count_once_in_their_scope() {
 }
 
 #[test]
+fn drops_in_the_buffers_of_an_agent_stay_its_own() {
+    let mut second = agent_in("two", "b", 1, 1);
+    second.network.receive_drops = 40;
+    let records = vec![agent_in("one", "a", 1, 1), second];
+    let merged = merge_agents(records.clone()).expect("there are some");
+    let drops = |it: &RunRecord| {
+        it.agents
+            .iter()
+            .map(|it| it.receive_drops)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(drops(&merged), [Some(0), Some(40)]);
+    assert_eq!(merged.network.receive_drops, 40);
+    let third = agent_in("three", "c", 1, 1);
+    let three = merge(vec![merged, third], Misfits::Refused).expect("one load");
+    assert_eq!(drops(&three), [Some(0), Some(40), Some(0)]);
+    // What a single one dropped is in `network`.
+    let alone = merge_agents(records[1..].to_vec()).expect("there is one");
+    assert_eq!(drops(&alone), [None]);
+}
+
+#[test]
 fn sums_of_older_programs_are_counted_again_when_they_are_read() {
     let agents = vec![agent_in("one", "a", 1, 1), agent_in("two", "a", 2, 2)];
     let merged = merge_agents(agents).expect("there are some");

@@ -16,6 +16,9 @@ const NAMED_MAX: usize = 5;
 /// that timed out last.
 const OPEN_MAX: u64 = 61_440;
 
+/// How an agent whose quota was used up gets more time.
+const QUOTA_ADVICE: &str = "raise the agent's CPU quota, or remove it: limits.cpu, CPUQuota=";
+
 const CPU: &str = "generator's CPU";
 const CPU_MATTERS: &str =
     "a generator without CPU time to spare measures itself: rate and latency are its own";
@@ -37,14 +40,21 @@ pub(super) fn out_of_cpu(symptoms: &Symptoms<'_>) -> Option<Finding> {
             ),
             more_cpu(figures),
         ),
-        Shortage::Waited(waited) => (
-            format!(
-                "{worker} waited for its CPU {} of the time: something else runs on it{}{late}",
-                percent(waited),
-                if late.is_empty() { "" } else { "," }
-            ),
-            "run the target on other cores or another machine: --cpus LIST".to_owned(),
-        ),
+        Shortage::Waited(waited) => {
+            let (why, advice) = match it.has_quota_used_up {
+                true => ("the agent's CPU quota was used up", QUOTA_ADVICE),
+                false => (
+                    "something else runs on it",
+                    "run the target on other cores or another machine: --cpus LIST",
+                ),
+            };
+            let comma = if late.is_empty() { "" } else { "," };
+            let waited = percent(waited);
+            (
+                format!("{worker} waited for its CPU {waited} of the time: {why}{comma}{late}"),
+                advice.to_owned(),
+            )
+        }
     };
     let diagnosis = Diagnosis::new(CPU, State::Problem, seen, CPU_MATTERS);
     Some(diagnosis.cure(Cure::words(advice)).into())
@@ -96,15 +106,21 @@ fn more_cpu(figures: &Figures<'_>) -> String {
 
 pub(super) fn late_sends(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.late_sends.as_ref()?;
+    let (why, advice) = match it.has_quota_used_up {
+        true => ("the agent's CPU quota stopped them", QUOTA_ADVICE),
+        false => (
+            "the host stalled them",
+            "look for other load on this host, or CPU steal by the hypervisor",
+        ),
+    };
     let seen = format!(
         "queries were sent up to {} late (p99) although the busiest worker used {} of its CPU and \
-         waited for it {} of the time: the host stalled them",
+         waited for it {} of the time: {why}",
         latency(symptoms.figures.lateness_p99_ns as f64),
         percent(it.busy),
         percent(it.waited)
     );
     let matters = "what is sent late is answered late: part of the latency is this host's";
-    let advice = "look for other load on this host, or CPU steal by the hypervisor";
     let diagnosis = Diagnosis::new("lateness", State::Problem, seen, matters)
         .cure(Cure::words(advice))
         .cure(Cure::busiest_processes());
@@ -113,13 +129,17 @@ pub(super) fn late_sends(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 pub(super) fn late_agents(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.late_agents.as_ref()?;
-    let agents = &symptoms.figures.record.agents;
+    let record = symptoms.figures.record;
     let named = it.late.iter().take(NAMED_MAX).map(|(agent, load)| {
-        let name = agents[*agent].name.as_deref().unwrap_or("?");
+        let name = record.agent_name(*agent);
+        let quota = match load.has_quota_used_up {
+            true => "; the agent's CPU quota was used up",
+            false => "",
+        };
         let (busy, waited) = (percent(load.busy), percent(load.waited));
         format!(
             "{name} by {} (p99; a worker used {busy} of its CPU and waited for it {waited} of the \
-             time)",
+             time{quota})",
             latency(load.lateness_ns as f64)
         )
     });

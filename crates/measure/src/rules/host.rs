@@ -1,20 +1,23 @@
 //! What is said of the generator's host: CPU that was taken away, and packets that it dropped.
 
 use super::finding::Finding;
-use super::phrases::{BUFFER_OCTETS, times};
+use super::phrases::{BUFFER_OCTETS, at_hosts, some_agents, times};
 use crate::doctor::{Cure, Diagnosis, STEAL_PROBLEM, State};
 use crate::notation::{count, counted, decimal, latency, percent, share};
 use crate::symptoms::{Figures, Symptoms};
 
 pub(super) fn steal(symptoms: &Symptoms<'_>) -> Option<Finding> {
-    let share = symptoms.steal.as_ref()?.share;
-    let state = match share >= STEAL_PROBLEM {
+    let it = symptoms.steal.as_ref()?;
+    let state = match it.share >= STEAL_PROBLEM {
         true => State::Problem,
         false => State::Warning,
     };
+    let at = at_hosts(&symptoms.figures, &it.at);
     let seen = format!(
-        "the hypervisor took {} of this host's CPU time during the run",
-        percent(share)
+        "{}the hypervisor took {} of {}'s CPU time during the run",
+        at.agents,
+        percent(it.share),
+        at.host
     );
     let matters = "while a virtual CPU is taken away, every query on it stalls";
     let diagnosis = Diagnosis::new("CPU steal", state, seen, matters);
@@ -39,9 +42,11 @@ pub(super) fn target_starved(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 pub(super) fn quota_used(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.quota_used.as_ref()?;
+    let at = at_hosts(&symptoms.figures, &it.at);
     let seen = format!(
-        "the CPU quota of this container was used up {}, and its threads were throttled for {} in \
-         total",
+        "{}the CPU quota of {} was used up {}, and its threads were throttled for {} in total",
+        at.agents,
+        at.container,
         times(it.periods),
         latency(it.throttled_ns)
     );
@@ -61,13 +66,17 @@ const QUEUES_ADVICE: &str = "send fewer queries at a time (--rate, --outstanding
 pub(super) fn own_receive_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.own_receive_drops.as_ref()?, &symptoms.figures);
     let has_xdp = figures.record.network.xdp.is_some();
+    let (agents, host) = match it.agents.is_empty() {
+        true => (String::new(), "this host"),
+        false => (some_agents(figures, &it.agents), "its host"),
+    };
     let mut seen = match has_xdp {
         false => format!(
-            "full receive buffers on this host dropped {}",
+            "{agents}full receive buffers on {host} dropped {}",
             counted(it.drops, "datagram")
         ),
         true => format!(
-            "full receive queues of the interface dropped {}",
+            "{agents}full receive queues of the interface dropped {}",
             counted(it.drops, "frame")
         ),
     };
@@ -97,8 +106,11 @@ pub(super) fn own_receive_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 pub(super) fn own_send_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.own_send_drops.as_ref()?;
+    let at = at_hosts(&symptoms.figures, &it.at);
     let seen = format!(
-        "the kernel of this host dropped {} on sending (Udp.SndbufErrors), and {} got no response",
+        "{}the kernel of {} dropped {} on sending (Udp.SndbufErrors), and {} got no response",
+        at.agents,
+        at.host,
         counted(it.drops, "datagram"),
         counted(it.lost, "query")
     );
@@ -116,8 +128,11 @@ pub(super) fn backlog_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
         true => State::Problem,
         false => State::Warning,
     };
+    let at = at_hosts(figures, &it.at);
     let seen = format!(
-        "the backlog of this host's CPUs was full and dropped {}",
+        "{}the backlog of {}'s CPUs was full and dropped {}",
+        at.agents,
+        at.host,
         counted(it.packets, "packet")
     );
     let matters = "they were dropped before any socket saw them, and look like the target's loss";
@@ -128,8 +143,11 @@ pub(super) fn backlog_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 pub(super) fn flows_refused(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.flows_refused.as_ref()?;
+    let at = at_hosts(&symptoms.figures, &it.at);
     let seen = format!(
-        "conntrack of this host refused {}: its table was full, or two flows collided in it",
+        "{}conntrack of {} refused {}: its table was full, or two flows collided in it",
+        at.agents,
+        at.host,
         counted(it.flows, "new flow")
     );
     let matters = "the first packet of a refused flow is dropped: a query without response, or a \

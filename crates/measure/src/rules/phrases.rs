@@ -7,6 +7,7 @@ use crate::notation::{count, counted, decimal, latency, rate, share};
 use crate::record::EndedBy;
 use crate::scenario::Transports;
 use crate::symptoms::Figures;
+use crate::symptoms::host::SomeHosts;
 use crate::symptoms::instances::SomeInstances;
 
 /// Names that are named of a longer list.
@@ -46,6 +47,49 @@ pub(super) fn at_instances(some: &SomeInstances) -> String {
         counted(some.all, "server instance"),
         some_of(some.named.iter().cloned(), number)
     )
+}
+
+/// Where hosts of a run showed something, in words.
+pub(super) struct AtHosts {
+    /// Which agents are on them: `1 of 40 agents (b): `; empty in a run of one host.
+    pub(super) agents: String,
+    pub(super) host: &'static str,
+    pub(super) container: &'static str,
+}
+
+pub(super) fn at_hosts(figures: &Figures<'_>, hosts: &SomeHosts) -> AtHosts {
+    let record = figures.record;
+    if record.hosts.len() <= 1 {
+        return AtHosts {
+            agents: String::new(),
+            host: "this host",
+            container: "this container",
+        };
+    }
+    let on = |host: &usize| {
+        let host = *host as u64;
+        (0..record.agents.len()).filter(move |agent| record.agents[*agent].host == host)
+    };
+    let agents: Vec<usize> = hosts.0.iter().flat_map(on).collect();
+    AtHosts {
+        agents: some_agents(figures, &agents),
+        host: "its host",
+        container: "its container",
+    }
+}
+
+/// `1 of 40 agents (b): `, of agents by position, the first of which shows most.
+pub(super) fn some_agents(figures: &Figures<'_>, agents: &[usize]) -> String {
+    let record = figures.record;
+    let number = agents.len() as u64;
+    let names = agents.iter().map(|agent| record.agent_name(*agent));
+    let most = match agents.first() {
+        Some(first) if number > 1 => format!(", most at {}", record.agent_name(*first)),
+        _ => String::new(),
+    };
+    let all = counted(record.agents.len() as u64, "agent");
+    let named = some_of(names, number);
+    format!("{} of {all} ({named}){most}: ", count(number))
 }
 
 /// The first of so many names, and `...` where there are more.

@@ -176,6 +176,25 @@ impl<'a> Figures<'a> {
         transport.has_connections() && !transport.is_quic()
     }
 
+    /// What the kernel of each host counted, by the host's position; of a single one, everything.
+    pub(crate) fn kernels(&self) -> &'a [BTreeMap<String, u64>] {
+        let network = &self.record.network;
+        match network.kernel_of_hosts.is_empty() {
+            true => std::slice::from_ref(&network.kernel),
+            false => &network.kernel_of_hosts,
+        }
+    }
+
+    /// How late the queries of the worker at `position` left (p99): one of several agents may be
+    /// late, and few of all queries with it.
+    pub(crate) fn lateness_p99_ns_of(&self, position: usize) -> u64 {
+        let own = (self.record.workers.get(position)).and_then(|it| it.send_lateness_p99_ns);
+        match self.record.agents.len() > 1 {
+            true => self.lateness_p99_ns.max(own.unwrap_or(0)),
+            false => self.lateness_p99_ns,
+        }
+    }
+
     /// A counter of the host's, over both versions of IP.
     pub(crate) fn of_udp(&self, name: &str) -> u64 {
         let counter = |group| {

@@ -2,6 +2,7 @@
 
 use super::Figures;
 use super::figures::{BUSY_SHARE_WHEN_LATE, LATENESS_MAX_NS};
+use super::host::has_quota_used_up;
 use super::significance;
 use crate::counts::{NotSent, SendFailures};
 use crate::facts::WorkerFacts;
@@ -35,6 +36,8 @@ const STAMPED_MIN: f64 = 0.999;
 pub(crate) struct OutOfCpu {
     pub(crate) worker: usize,
     pub(crate) shortage: Shortage,
+    /// Its agent had used up its CPU quota meanwhile.
+    pub(crate) has_quota_used_up: bool,
     /// 99th percentile of the lateness where queries of an open loop left late.
     pub(crate) late_ns: Option<u64>,
 }
@@ -47,32 +50,35 @@ pub(crate) enum Shortage {
 
 pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<OutOfCpu> {
     let closed = matches!(figures.record.scenario.arrival, Arrival::Closed { .. });
-    let late = figures.lateness_p99_ns > LATENESS_MAX_NS;
-    let limit = match (closed, late) {
-        (true, _) => BUSY_SHARE_MAX,
-        (false, true) => BUSY_SHARE_WHEN_LATE,
-        (false, false) => return None,
+    let late = |worker: usize| figures.lateness_p99_ns_of(worker) > LATENESS_MAX_NS;
+    let limit = match closed {
+        true => BUSY_SHARE_MAX,
+        false => BUSY_SHARE_WHEN_LATE,
     };
-    let late_ns = (late && !closed).then_some(figures.lateness_p99_ns);
-    let (worker, busy) = figures.busiest_worker()?;
+    let out = |worker, shortage| OutOfCpu {
+        worker,
+        late_ns: (late(worker) && !closed).then(|| figures.lateness_p99_ns_of(worker)),
+        has_quota_used_up: has_quota_used_up(figures, worker),
+        shortage,
+    };
+    // In an open loop, a worker whose queries left in time is short of nothing.
+    let all = figures.record.workers.iter().enumerate();
+    let workers = all.filter(|(worker, _)| closed || late(*worker));
+    let shares = workers
+        .clone()
+        .map(|(worker, it)| (worker, it.busy_share()));
+    let (worker, busy) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     if busy >= limit {
-        return Some(OutOfCpu {
-            worker,
-            shortage: Shortage::Used(busy),
-            late_ns,
-        });
+        return Some(out(worker, Shortage::Used(busy)));
     }
-    let (worker, waited) = longest_wait(figures);
+    let shares = workers.map(|(worker, it)| (worker, it.cpu_wait_share()));
+    let (worker, waited) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let busy = figures.record.workers.get(worker)?.busy_share();
     let is_short = waited >= CPU_WAIT_SHARE_LATE && busy + waited >= limit;
     // In a closed loop every wait holds up the next query, however idle the worker is otherwise;
     // in an open loop those that it held up left late.
-    let is_hindered = waited >= CPU_WAIT_SHARE_MAX || late && waited >= CPU_WAIT_SHARE_LATE;
-    (is_short || is_hindered).then_some(OutOfCpu {
-        worker,
-        shortage: Shortage::Waited(waited),
-        late_ns,
-    })
+    let is_hindered = waited >= CPU_WAIT_SHARE_MAX || late(worker) && waited >= CPU_WAIT_SHARE_LATE;
+    (is_short || is_hindered).then(|| out(worker, Shortage::Waited(waited)))
 }
 
 /// Position of the worker that waited longest for its CPU, and the share of the time.
@@ -99,6 +105,8 @@ pub(super) fn busy_worker(figures: &Figures<'_>) -> Option<BusyWorker> {
 pub(crate) struct LateSends {
     pub(crate) busy: f64,
     pub(crate) waited: f64,
+    /// The agent of the worker that waited longest had used up its CPU quota meanwhile.
+    pub(crate) has_quota_used_up: bool,
 }
 
 /// UDP queries leave when they are due unless the host stalls the worker: over connections they
@@ -112,6 +120,7 @@ pub(super) fn late_sends(figures: &Figures<'_>) -> Option<LateSends> {
     (open && !scenario.transport.has_connections() && is_late && !is_known).then(|| LateSends {
         busy: figures.busiest_worker().unwrap_or((0, 0.0)).1,
         waited: longest_wait(figures).1,
+        has_quota_used_up: has_quota_used_up(figures, longest_wait(figures).0),
     })
 }
 
@@ -131,6 +140,7 @@ pub(crate) struct AgentLoad {
     pub(crate) lateness_ns: u64,
     pub(crate) busy: f64,
     pub(crate) waited: f64,
+    pub(crate) has_quota_used_up: bool,
 }
 
 impl AgentLoad {
@@ -145,8 +155,10 @@ impl AgentLoad {
 pub(super) fn late_agents(figures: &Figures<'_>) -> Option<LateAgents> {
     let record = figures.record;
     let mut each = vec![AgentLoad::default(); record.agents.len()];
-    for worker in &record.workers {
-        each.get_mut(worker.agent? as usize)?.add(worker);
+    for (position, worker) in record.workers.iter().enumerate() {
+        let agent = each.get_mut(worker.agent? as usize)?;
+        agent.add(worker);
+        agent.has_quota_used_up |= has_quota_used_up(figures, position);
     }
     let mut sorted: Vec<u64> = each.iter().map(|it| it.lateness_ns).collect();
     sorted.sort_unstable();

@@ -1,10 +1,11 @@
 //! What the kernel of the generator's host counted: CPU taken away, and packets that it dropped.
 
+use std::collections::BTreeMap;
+
 use super::Figures;
 use super::losses::LOSS_MAX;
 use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
-use crate::facts::XdpFacts;
 use crate::interval::per;
 use crate::scenario::Transport;
 
@@ -19,20 +20,50 @@ const OTHERS_OF_WAITED: f64 = 0.25;
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
 
+/// Hosts that show something, by position, those that show it most first: a mean over all hosts
+/// would hide one.
+pub(crate) struct SomeHosts(pub(crate) Vec<usize>);
+
+impl SomeHosts {
+    /// Those where `amount` is at least `least`, and more than nothing; with the largest amount.
+    fn with(
+        figures: &Figures<'_>,
+        least: f64,
+        amount: impl Fn(&Kernel) -> f64,
+    ) -> Option<(SomeHosts, f64)> {
+        let each = figures.kernels().iter().map(amount).enumerate();
+        let mut each: Vec<(usize, f64)> = each.filter(|it| it.1 > 0.0 && it.1 >= least).collect();
+        each.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let most = each.first()?.1;
+        let hosts = each.into_iter().map(|(host, _)| host).collect();
+        Some((SomeHosts(hosts), most))
+    }
+}
+
+/// What one kernel counted.
+type Kernel = BTreeMap<String, u64>;
+
+fn counter(kernel: &Kernel, name: &str) -> f64 {
+    kernel.get(name).copied().unwrap_or(0) as f64
+}
+
 pub(crate) struct Steal {
+    /// At the host where it was most.
     pub(crate) share: f64,
+    pub(crate) at: SomeHosts,
 }
 
 pub(super) fn steal(figures: &Figures<'_>) -> Option<Steal> {
-    let network = &figures.record.network;
-    let stolen = network.kernel_counter("Cpu.Steal") as f64;
-    let share = per(stolen, network.kernel_counter("Cpu.All") as f64);
-    (share >= STEAL_WARNING).then_some(Steal { share })
+    let share = |kernel: &Kernel| per(counter(kernel, "Cpu.Steal"), counter(kernel, "Cpu.All"));
+    let (at, share) = SomeHosts::with(figures, STEAL_WARNING, share)?;
+    Some(Steal { share, at })
 }
 
+/// An agent's CPU quota was used up; the figures are of the one that was stopped longest.
 pub(crate) struct QuotaUsed {
     pub(crate) periods: u64,
     pub(crate) throttled_ns: f64,
+    pub(crate) at: SomeHosts,
     is_much: bool,
 }
 
@@ -43,15 +74,36 @@ impl QuotaUsed {
 }
 
 pub(super) fn quota_used(figures: &Figures<'_>) -> Option<QuotaUsed> {
-    let network = &figures.record.network;
-    let periods = network.kernel_counter("Cgroup.Throttled");
-    let throttled_ns = network.kernel_counter("Cgroup.ThrottledMicroseconds") as f64 * 1e3;
-    let share = per(throttled_ns, figures.record.measured_ns as f64);
-    (periods > 0).then_some(QuotaUsed {
-        periods,
-        throttled_ns,
-        is_much: share >= THROTTLED_MUCH,
+    // Periods decide between those whose kernel does not say how long they were stopped.
+    let stopped = |kernel: &Kernel| {
+        let periods = counter(kernel, "Cgroup.Throttled");
+        let order = periods / (1.0 + periods);
+        (throttled_ns(kernel) + order) * f64::from(u8::from(periods > 0.0))
+    };
+    let (at, _) = SomeHosts::with(figures, 0.0, stopped)?;
+    let worst = figures.kernels().get(*at.0.first()?)?;
+    Some(QuotaUsed {
+        periods: counter(worst, "Cgroup.Throttled") as u64,
+        throttled_ns: throttled_ns(worst),
+        is_much: is_throttled_much(figures, worst),
+        at,
     })
+}
+
+fn throttled_ns(kernel: &Kernel) -> f64 {
+    counter(kernel, "Cgroup.ThrottledMicroseconds") * 1e3
+}
+
+fn is_throttled_much(figures: &Figures<'_>, kernel: &Kernel) -> bool {
+    per(throttled_ns(kernel), figures.record.measured_ns as f64) >= THROTTLED_MUCH
+}
+
+/// True if the worker at `position` waited for its CPU because its agent had used up its quota,
+/// whose groups the kernel does not let run until the next period.
+pub(super) fn has_quota_used_up(figures: &Figures<'_>, position: usize) -> bool {
+    let worker = figures.record.workers.get(position);
+    let kernel = worker.and_then(|it| figures.kernels().get(it.host as usize));
+    kernel.is_some_and(|kernel| is_throttled_much(figures, kernel))
 }
 
 /// A target on this host that other processes kept from its CPUs.
@@ -96,6 +148,9 @@ pub(crate) fn target_waited_ns(figures: &Figures<'_>) -> Option<u64> {
 /// dropped.
 pub(crate) struct OwnReceiveDrops {
     pub(crate) drops: u64,
+    /// The agents among several whose buffers or queues those were, by position, the one with most
+    /// first.
+    pub(crate) agents: Vec<usize>,
     explain_losses: bool,
 }
 
@@ -112,22 +167,30 @@ pub(super) fn own_receive_drops(figures: &Figures<'_>) -> Option<OwnReceiveDrops
     let explain_losses = figures.unanswered_share() >= LOSS_MIN && drops >= lost.div_ceil(2);
     // An interface drops what is of no use to anyone too: that matters if something is missing.
     let is_shown = figures.record.network.receive_drops > 0 || drops > 0 && lost > 0;
-    is_shown.then_some(OwnReceiveDrops {
+    is_shown.then(|| OwnReceiveDrops {
         drops,
+        agents: agents_that_dropped(figures),
         explain_losses,
     })
 }
 
+fn agents_that_dropped(figures: &Figures<'_>) -> Vec<usize> {
+    let each = figures.record.agents.iter().enumerate();
+    let each = each.filter_map(|(agent, it)| Some((agent, it.receive_drops?)));
+    let mut each: Vec<(usize, u64)> = each.filter(|(_, drops)| *drops > 0).collect();
+    each.sort_by_key(|(_, drops)| std::cmp::Reverse(*drops));
+    each.into_iter().map(|(agent, _)| agent).collect()
+}
+
 /// Datagrams that came to this run's sockets and were dropped before the generator read them.
 pub(super) fn received_but_dropped(figures: &Figures<'_>) -> u64 {
-    let network = &figures.record.network;
-    let before_ring = network.xdp.as_ref().map(XdpFacts::dropped_before_ring);
-    network.receive_drops + before_ring.unwrap_or(0)
+    figures.record.network.received_but_dropped()
 }
 
 pub(crate) struct OwnSendDrops {
     pub(crate) drops: u64,
     pub(crate) lost: u64,
+    pub(crate) at: SomeHosts,
 }
 
 pub(super) fn own_send_drops(figures: &Figures<'_>) -> Option<OwnSendDrops> {
@@ -138,27 +201,39 @@ pub(super) fn own_send_drops(figures: &Figures<'_>) -> Option<OwnSendDrops> {
     let is_much = significance::is_above(lost, counts.offered, LOSS_MAX);
     let explains = drops >= lost.div_ceil(2) && figures.can_be_of_run(drops);
     let is_shown = !figures.target_is_local() && is_udp && is_much && explains;
-    is_shown.then_some(OwnSendDrops { drops, lost })
+    let of_kernel = |kernel: &Kernel| {
+        counter(kernel, "Udp.SndbufErrors") + counter(kernel, "Udp6.SndbufErrors")
+    };
+    let (at, _) = SomeHosts::with(figures, 0.0, of_kernel).filter(|_| is_shown)?;
+    Some(OwnSendDrops { drops, lost, at })
 }
 
 pub(crate) struct BacklogDrops {
+    /// Of all machines.
     pub(crate) packets: u64,
+    pub(crate) at: SomeHosts,
 }
 
 pub(super) fn backlog_drops(figures: &Figures<'_>) -> Option<BacklogDrops> {
-    let packets = figures.record.network.kernel_counter("Softnet.Dropped");
-    (packets > 0).then_some(BacklogDrops { packets })
+    let name = "Softnet.Dropped";
+    let (at, _) = SomeHosts::with(figures, 0.0, |kernel| counter(kernel, name))?;
+    let packets = figures.record.network.kernel_counter(name);
+    Some(BacklogDrops { packets, at })
 }
 
 pub(crate) struct FlowsRefused {
+    /// In all network namespaces.
     pub(crate) flows: u64,
+    pub(crate) at: SomeHosts,
 }
 
 pub(super) fn flows_refused(figures: &Figures<'_>) -> Option<FlowsRefused> {
+    let names = ["Conntrack.Dropped", "Conntrack.InsertFailed"];
+    let of_kernel = |kernel: &Kernel| names.iter().map(|name| counter(kernel, name)).sum();
+    let (at, _) = SomeHosts::with(figures, 0.0, of_kernel)?;
     let network = &figures.record.network;
-    let counter = |name| network.kernel_counter(name);
-    let flows = counter("Conntrack.Dropped") + counter("Conntrack.InsertFailed");
-    (flows > 0).then_some(FlowsRefused { flows })
+    let flows = names.iter().map(|name| network.kernel_counter(name)).sum();
+    Some(FlowsRefused { flows, at })
 }
 
 /// Frames that left AF_XDP here and found no room further on.

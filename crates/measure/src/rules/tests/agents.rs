@@ -1,5 +1,8 @@
 //! Agents that were late, beside others that were not: who they are, and what they cost.
 
+use std::collections::BTreeMap;
+
+use crate::facts::{HostFacts, HostIdentity};
 use crate::record::Agent;
 use crate::rules::situations::*;
 
@@ -39,5 +42,122 @@ fn agents_that_are_alike_are_not_told_apart() {
         &[9 * MS],
     ] {
         assert_eq!(found_on(&fleet(lateness_ns), "agents"), None);
+    }
+}
+
+/// A run of 40 agents, each on a machine of its own, of which `node-7` is changed; and what the
+/// kernels of all count.
+fn forty(counters: &[(&str, u64)], of_seventh: &[(&str, u64)]) -> RunRecord {
+    let mut record = fleet(&[100_000; 40]);
+    let kernel = |counters: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        let counters = counters.iter();
+        counters
+            .map(|(name, count)| ((*name).into(), *count))
+            .collect()
+    };
+    record.hosts.clear();
+    for position in 0..40_u64 {
+        record.agents[position as usize].host = position;
+        record.workers[position as usize].host = position;
+        record.hosts.push(HostFacts {
+            identity: Some(HostIdentity {
+                boot_id: format!("boot-{position}"),
+                node: format!("machine-{position}"),
+                network_namespace: Some(1),
+                control_group: Some(1),
+            }),
+            ..HostFacts::default()
+        });
+        record.network.kernel_of_hosts.push(match position {
+            7 => kernel(of_seventh),
+            _ => kernel(counters),
+        });
+    }
+    let each = &record.network.kernel_of_hosts;
+    record.network.kernel = crate::scope::count_once(&record.hosts, each);
+    record
+}
+
+#[test]
+fn one_host_of_forty_is_judged_by_its_own_counters_and_named() {
+    let steal = forty(
+        &[("Cpu.All", 1_000)],
+        &[("Cpu.All", 1_000), ("Cpu.Steal", 80)],
+    );
+    told(&steal, "CPU steal").problem(
+        "1 of 40 agents (node-7): the hypervisor took 8.0 % of its host's CPU time",
+        "dedicated CPUs",
+    );
+    let backlog = forty(&[], &[("Softnet.Dropped", 50)]);
+    let seen = "1 of 40 agents (node-7): the backlog of its host's CPUs was full and dropped 50";
+    assert!(told(&backlog, "packet backlog").seen.contains(seen));
+    let mut drops = forty(&[], &[]);
+    drops.network.receive_drops = 30;
+    drops.agents[7].receive_drops = Some(30);
+    let seen = "1 of 40 agents (node-7): full receive buffers on its host dropped 30 datagrams";
+    assert!(told(&drops, "receive buffers").seen.contains(seen));
+    let flows = forty(&[], &[("Conntrack.Dropped", 5)]);
+    let seen = "1 of 40 agents (node-7): conntrack of its host refused 5 new flows";
+    assert!(told(&flows, "conntrack").seen.contains(seen));
+}
+
+#[test]
+fn quota_of_an_agent_is_judged_beside_its_own_time() {
+    // All together were throttled for longer than the run lasted.
+    let little = [
+        ("Cgroup.Throttled", 2),
+        ("Cgroup.ThrottledMicroseconds", 20_000),
+    ];
+    assert_ne!(judge(&forty(&little, &little)).limit, Limit::Generator);
+    let much = [
+        ("Cgroup.Throttled", 57),
+        ("Cgroup.ThrottledMicroseconds", 3_000_000),
+    ];
+    told(&forty(&[], &much), "CPU quota").problem(
+        "1 of 40 agents (node-7): the CPU quota of its container was used up 57 times, and its \
+         threads were throttled for 3",
+        "limits.cpu",
+    );
+    let found = told(&forty(&little, &much), "CPU quota");
+    let seen = "40 of 40 agents (node-7, node-0, node-1, node-2, node-3, ...), most at node-7: ";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+    assert!(found.seen.contains("used up 57 times"), "{}", found.seen);
+}
+
+#[test]
+fn one_late_agent_of_forty_is_out_of_cpu_by_its_own_lateness() {
+    // Of all queries, too few left late for their p99.
+    let mut record = forty(&[], &[]);
+    record.workers[7].send_lateness_p99_ns = Some(41 * MS);
+    record.workers[7].cpu_ns = record.workers[7].wall_ns;
+    let found = told(&record, "generator's CPU");
+    let seen = "worker 7 (node-7) used 100.0 % of its CPU and queries were sent up to 41.00 ms";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+    // A busy worker whose own queries leave in time is not out of CPU.
+    record.workers[7].send_lateness_p99_ns = Some(100_000);
+    let found = told(&record, "generator's CPU");
+    assert_eq!(found.state, State::Warning);
+}
+
+#[test]
+fn wait_for_a_cpu_under_a_used_up_quota_is_the_quota() {
+    let much = [
+        ("Cgroup.Throttled", 57),
+        ("Cgroup.ThrottledMicroseconds", 3_000_000),
+    ];
+    for (of_seventh, why) in [
+        (&much[..], "the agent's CPU quota was used up"),
+        (&[], "something else runs on it"),
+    ] {
+        let mut record = forty(&[], of_seventh);
+        let worker = &mut record.workers[7];
+        worker.send_lateness_p99_ns = Some(41 * MS);
+        worker.cpu_wait_ns = Some(worker.wall_ns / 3);
+        let found = told(&record, "generator's CPU");
+        let seen = format!("worker 7 (node-7) waited for its CPU 33.3 % of the time: {why}, and");
+        assert!(found.seen.starts_with(&seen), "{}", found.seen);
+        let late = told(&record, "agents");
+        let has_quota = late.seen.contains("the agent's CPU quota was used up");
+        assert_eq!(has_quota, !of_seventh.is_empty(), "{}", late.seen);
     }
 }
