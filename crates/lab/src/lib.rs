@@ -26,6 +26,8 @@
 //! * `host`: facts about a host, this one or one that a folder stands for, and the kernel's
 //!   counters, from `/proc` and `/sys`; `host::reading` adds what only `throng doctor` asks,
 //!   `host::usage` whose the CPU time is: ours, the target's, or something else's.
+//! * `live`: what runs show while they go on, for any number of readers: the newest snapshots, each
+//!   with its number.
 //! * `key_log`: TLS secrets as a file, for those who decrypt captures.
 //! * `observing`: what servers tell of themselves beside a run, into its record.
 //! * `line`: a delay line between two network namespaces.
@@ -50,6 +52,7 @@ pub mod groups;
 pub mod host;
 pub mod key_log;
 pub mod line;
+pub mod live;
 pub mod observing;
 pub mod ramp;
 pub mod run;

@@ -1,0 +1,66 @@
+//! What is known of a run at one moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use measure::Interval;
+
+/// A moment of a run.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Its number among all of the command, from 1.
+    pub number: u64,
+    /// When it was published, since 1970.
+    pub at: Duration,
+    /// Which run it is.
+    pub place: Arc<Place>,
+    /// What the run shows.
+    pub shown: Shown,
+}
+
+/// Which of a command's runs it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// What the run is called, such as its cell; empty if the command makes only one.
+    pub name: String,
+    /// Its position among the runs of the command, from 1.
+    pub run: u64,
+    /// How many runs the command makes, if that is known.
+    pub of: Option<u64>,
+}
+
+/// What a run shows.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// How far it is.
+    pub phase: Phase,
+    /// Time until its load ends, if a duration ends it.
+    pub left: Option<Duration>,
+    /// The interval that has just ended, of all groups of clients and all agents together.
+    pub interval: Option<Arc<Interval>>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// It prepares, connects its clients or warms up: no interval has ended.
+    #[default]
+    Before,
+    /// It offers load.
+    Load,
+    /// It waits for the last responses.
+    Drain,
+    /// It is over.
+    Ended,
+}
+
+impl Shown {
+    /// With the least memory; and the buckets of its histograms.
+    pub(super) fn compact(mut self) -> (usize, Shown) {
+        let mut buckets = 0;
+        if let Some(interval) = &mut self.interval {
+            buckets += Arc::make_mut(interval).shrink_to_fit();
+        }
+        (buckets, self)
+    }
+}
