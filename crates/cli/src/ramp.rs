@@ -1,8 +1,10 @@
 //! `throng ramp`: a rate that grows until the target cannot follow, or a limit is met.
 
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use lab::live::{Follower, Live};
 use lab::ramp;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
@@ -15,7 +17,10 @@ use crate::failure::{Failure, refuse};
 use crate::records::{Destination, Links, hand_over};
 use crate::run::group::Group;
 use crate::run::{self, unused};
-use crate::signals;
+use crate::signals::{self, Interrupt};
+
+/// How long the last intervals may take to be looked at.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs and prints.
 pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
@@ -29,17 +34,13 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let interrupt = signals::watch(|| {
         tell!("ending the ramp; waiting for open queries (interrupt again to abort)");
     });
-    let mut watch = Watch::new(plan);
-    let mut stop: Option<Stop> = None;
-    let record = run::measure_watched(&group, &interrupt, &mut |progress| {
-        if stop.is_none()
-            && let Some(found) = watch.look(&progress.interval)
-        {
-            stop = Some(found);
-            interrupt.end_run();
-        }
-    })?;
-    let ramp = Ramp::new(&plan, &record, stop);
+    let live = Live::default();
+    let is_simulated = group.run.is_simulated();
+    let (watcher, stop) = watch(&live, (plan, is_simulated), &interrupt)?;
+    let record = run::measure(&group, &interrupt, &live);
+    watcher.end(PATIENCE);
+    let record = record?;
+    let ramp = Ramp::new(&plan, &record, stop.get().copied());
     hand_over(&record, record_to.as_ref(), |_| {
         match arguments.run.format {
             Format::Text => report::ramp::text(&ramp),
@@ -54,6 +55,34 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
         0 => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Ends the run where it meets a limit; the second has which. A simulation goes on: it would end
+/// at another virtual time each time.
+fn watch(
+    live: &Live,
+    (plan, is_simulated): (RampPlan, bool),
+    interrupt: &Interrupt,
+) -> Result<(Follower, Arc<OnceLock<Stop>>), Failure> {
+    let stop: Arc<OnceLock<Stop>> = Arc::default();
+    let (found, interrupt, mut watch) = (Arc::clone(&stop), interrupt.clone(), Watch::new(plan));
+    let follower = live.follow(move |next| {
+        let intervals = next
+            .snapshots
+            .iter()
+            .filter_map(|it| it.shown.interval.as_ref());
+        for interval in intervals {
+            if !is_simulated
+                && found.get().is_none()
+                && let Some(limit) = watch.look(interval)
+            {
+                // It is looked at here alone.
+                let _ = found.set(limit);
+                interrupt.end_run();
+            }
+        }
+    });
+    Ok((follower.map_err(Failure::in_operation)?, stop))
 }
 
 /// What the ramp is to do.

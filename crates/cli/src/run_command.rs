@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use lab::live::{Live, Place};
 use measure::RunRecord;
 
 use crate::args::RunCommand;
@@ -64,7 +65,8 @@ fn execute_points(
         Some(group) => Conditions::of_run(&group.output)?,
         None => Conditions::default(),
     };
-    for (point, groups) in runs {
+    let live = Live::default();
+    for (number, (point, groups)) in (1..).zip(runs) {
         let first = &groups[0].output;
         let destination = (first.record.as_deref())
             .map(|path| {
@@ -75,7 +77,15 @@ fn execute_points(
         if !point.is_only() {
             tell!("{point}");
         }
-        let record = run::measure_groups(groups, interrupt)?;
+        live.begin(Place {
+            name: match point.is_only() {
+                true => String::new(),
+                false => point.to_string(),
+            },
+            run: number,
+            of: Some(runs.len() as u64),
+        });
+        let record = run::measure_groups(groups, interrupt, &live)?;
         let rendered = |record: &RunRecord| records::render(record, first.format);
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use lab::capacity::{Attempt, Bench, Made};
 use lab::host::{CpuReading, Host};
+use lab::live::{Live, Place};
 use measure::capacity::{CapacityPlan, Purpose, Trial};
 use measure::facts::CpuUse;
 use measure::notation::seconds;
@@ -45,6 +46,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         base: &base,
         plan: &plan,
         interrupt: &interrupt,
+        live: Live::default(),
         quiet,
         all_kept: true,
     };
@@ -98,6 +100,14 @@ fn announce(plan: &CapacityPlan) {
     );
 }
 
+fn purpose(of: Purpose) -> &'static str {
+    match of {
+        Purpose::Search => "search",
+        Purpose::Confirmation => "confirmation",
+        Purpose::Latency => "latency",
+    }
+}
+
 /// What makes the trials.
 struct Trials<'a> {
     arguments: &'a CapacityArguments,
@@ -105,6 +115,7 @@ struct Trials<'a> {
     base: &'a Group,
     plan: &'a CapacityPlan,
     interrupt: &'a Interrupt,
+    live: Live,
     quiet: bool,
     /// Every record could be written.
     all_kept: bool,
@@ -118,7 +129,12 @@ impl Bench for Trials<'_> {
         // A bar goes away by itself; lines between those of the trials would be too many.
         trial.output.quiet |= streams::columns_of_error().is_none();
         let destination = self.destination(attempt)?;
-        let record = run::measure(&trial, self.interrupt)?;
+        self.live.begin(Place {
+            name: purpose(attempt.purpose).to_owned(),
+            run: attempt.position as u64,
+            of: None,
+        });
+        let record = run::measure(&trial, self.interrupt, &self.live)?;
         self.all_kept &= keep_one(&record, destination.as_ref());
         Ok(Made {
             record,

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::experiment::{self, Order};
+use lab::live::{Live, Place};
 use measure::RunRecord;
 use measure::comparison::{Cell, Comparison};
 use measure::record::EndedBy;
@@ -113,12 +114,13 @@ fn destination(
 /// a record could not be written.
 fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), Failure> {
     let (mut made, mut all_kept) = (Vec::new(), true);
+    let live = Live::default();
     for (index, turn) in turns.iter().enumerate() {
         if interrupt.has_come() {
             break;
         }
+        let (position, all) = (index + 1, turns.len());
         if !turn.group.output.quiet {
-            let (position, all) = (index + 1, turns.len());
             tell!(
                 "run {position} of {all}: {} ({} of {})",
                 turn.group.run.transport,
@@ -126,7 +128,12 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), 
                 turn.rounds
             );
         }
-        let record = run::measure(turn.group, interrupt)?;
+        live.begin(Place {
+            name: turn.group.run.transport.to_string(),
+            run: position as u64,
+            of: Some(all as u64),
+        });
+        let record = run::measure(turn.group, interrupt, &live)?;
         all_kept &= keep_one(&record, turn.destination.as_ref());
         if record.ended_by != EndedBy::Interrupted {
             let file = turn.destination.as_ref().map(Destination::name);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use engine::{Ending, Observations, Observed, observer};
+use lab::live::Live;
 use lab::run::RunRequest;
 use measure::evaluation::Asked;
 use measure::{ConnectionTimes, Evaluation, ProbeStatistics, RunRecord};
@@ -57,7 +58,7 @@ pub(crate) fn execute(arguments: &EvalArguments) -> Result<ExitCode, Failure> {
         interrupt.stops(&control);
         let (measured, collected) = std::thread::scope(|scope| {
             let collector = scope.spawn(|| collect(observations));
-            let measured = lab::run::run_groups(&requests, &control, |_| ());
+            let measured = lab::run::run_groups(&requests, &control, &Live::default());
             drop(requests);
             (measured, collector.join())
         });

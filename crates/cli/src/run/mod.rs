@@ -22,8 +22,8 @@ pub(crate) mod unused;
 
 use std::time::Duration;
 
-use engine::Progress;
 use lab::agents::Connection;
+use lab::live::Live;
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 use measure::experience::GroupRecord;
@@ -37,7 +37,6 @@ pub(crate) use address::{address_of, lookup_failure};
 use elsewhere::Elsewhere;
 pub(crate) use elsewhere::binary;
 use prepared::prepare;
-use progress::Display;
 pub(crate) use request::CLIENTS;
 pub(crate) use shares::show_shares;
 
@@ -78,18 +77,17 @@ fn was_in_vain(record: &RunRecord) -> bool {
     tried && record.total.counts.responses == 0
 }
 
-/// Runs with the progress display; `interrupt` ends it.
-pub(crate) fn measure(group: &Group, interrupt: &Interrupt) -> Result<RunRecord, Failure> {
-    whole(measure_groups(std::slice::from_ref(group), interrupt)?)
-}
-
-/// As [`measure`]; `watch` sees each interval as it ends, unless the run is a simulation.
-pub(crate) fn measure_watched(
+/// Runs with the progress display, and publishes what it shows; `interrupt` ends it.
+pub(crate) fn measure(
     group: &Group,
     interrupt: &Interrupt,
-    watch: &mut dyn FnMut(&Progress),
+    live: &Live,
 ) -> Result<RunRecord, Failure> {
-    whole(watch_groups(std::slice::from_ref(group), interrupt, watch)?)
+    whole(measure_groups(
+        std::slice::from_ref(group),
+        interrupt,
+        live,
+    )?)
 }
 
 /// Refuses the record of a run that has lost a process, as one of several that are compared.
@@ -116,14 +114,7 @@ fn lost_processes(record: &RunRecord) -> Vec<String> {
 pub(crate) fn measure_groups(
     groups: &[Group],
     interrupt: &Interrupt,
-) -> Result<RunRecord, Failure> {
-    watch_groups(groups, interrupt, &mut |_| {})
-}
-
-fn watch_groups(
-    groups: &[Group],
-    interrupt: &Interrupt,
-    watch: &mut dyn FnMut(&Progress),
+    live: &Live,
 ) -> Result<RunRecord, Failure> {
     // What is decided anew for each run is decided once, whoever has a part in it.
     let mut groups = groups.to_vec();
@@ -137,32 +128,30 @@ fn watch_groups(
     let groups = groups.as_slice();
     let (first, is_quiet) = (&groups[0].run, groups[0].output.quiet);
     if first.is_simulated() {
-        return self_test::simulate(groups, interrupt);
+        return self_test::simulate(groups, interrupt, live);
     }
     let elsewhere = Elsewhere::of(groups)?;
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, is_quiet);
     if let Some(elsewhere) = &elsewhere {
         let of_run = (groups, is_quiet, shown_each(first));
-        return processes::measure_on(elsewhere, prepared, of_run, (interrupt, watch));
+        return processes::measure_on(elsewhere, prepared, of_run, (interrupt, live));
     }
     lab::run::choose_local_addresses(&mut prepared.requests)?;
     let agents = first.generator.agents;
     if let Some(division) = lab::run::divide(&mut prepared.requests, agents)? {
         check_loss(first, &division)?;
         let of_run = (groups, is_quiet, shown_each(first));
-        return processes::measure(prepared, division, of_run, (interrupt, watch));
+        return processes::measure(prepared, division, of_run, (interrupt, live));
     }
     let serving = prepared.serve()?;
     let requests = &prepared.requests;
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(requests, Some(&control), (is_quiet, shown_each(first)));
-    let outcome = lab::run::run_groups(requests, &control, |progress| {
-        display.show(progress);
-        watch(progress);
-    });
-    display.finish();
+    let how = (is_quiet, shown_each(first));
+    let shown = progress::follow(live, requests, Some(&control), how);
+    let outcome = lab::run::run_groups(requests, &control, live);
+    progress::end(shown);
     for request in requests {
         tls::report_losses(request.tls.as_ref());
     }

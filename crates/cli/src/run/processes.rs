@@ -7,12 +7,13 @@ use engine::PartOfRun;
 use lab::agents::{
     AgentCommand, Carrier, Connection, Greeted, Task, greet, lead_run, start_responders,
 };
+use lab::live::Live;
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 
 use super::elsewhere::{self, Elsewhere};
 use super::prepared::{Prepared, prepare};
-use super::progress::Display;
+use super::progress;
 use crate::agent::{self, AgentIndex, Role, Setup, Shared, Work};
 use crate::failure::Failure;
 use crate::inputs;
@@ -34,7 +35,7 @@ pub(super) fn measure(
     mut prepared: Prepared,
     division: Division,
     (groups, quiet, shown_each): (&[Group], bool, Duration),
-    (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
+    (interrupt, live): (&Interrupt, &Live),
 ) -> Result<RunRecord, Failure> {
     let (command, clock) = (agent::command()?, Clock::of_host());
     let setup = |role: Role| {
@@ -71,7 +72,7 @@ pub(super) fn measure(
         Target::Processes(carrier) => (Some(carrier), None),
     };
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    let mut record = lead(of_run, (greeted, setup), responders, (interrupt, watch))?;
+    let mut record = lead(of_run, (greeted, setup), responders, (interrupt, live))?;
     if let Some(serving) = serving {
         lab::run::note_responder(&mut record, &serving.stop(), None);
     }
@@ -83,7 +84,7 @@ pub(super) fn measure_on(
     elsewhere: &Elsewhere,
     mut prepared: Prepared,
     (groups, quiet, shown_each): (&[Group], bool, Duration),
-    (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
+    (interrupt, live): (&Interrupt, &Live),
 ) -> Result<RunRecord, Failure> {
     let mut groups = groups.to_vec();
     let (greeted, _gate) = elsewhere.start(Clock::of_host(), (interrupt, quiet))?;
@@ -96,7 +97,7 @@ pub(super) fn measure_on(
     let role = Role::Elsewhere;
     let setup = Setup::new(Work::Run { groups, role }, None).task();
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    lead(of_run, (greeted, setup), None, (interrupt, watch))
+    lead(of_run, (greeted, setup), None, (interrupt, live))
 }
 
 /// Leads the agents through the run, with the progress display.
@@ -104,17 +105,13 @@ fn lead(
     (requests, quiet, shown_each): (&[RunRequest], bool, Duration),
     agents: (Greeted, Task),
     responders: Option<Carrier>,
-    (interrupt, watch): (&Interrupt, &mut dyn FnMut(&engine::Progress)),
+    (interrupt, live): (&Interrupt, &Live),
 ) -> Result<RunRecord, Failure> {
     let control = lab::run::control(requests);
     interrupt.stops(&control);
-    let mut display = Display::new(requests, None, (quiet, shown_each));
-    let show = |progress: &engine::Progress| {
-        display.show(progress);
-        watch(progress);
-    };
-    let record = lead_run(agents, requests, responders, &control, show);
-    display.finish();
+    let shown = progress::follow(live, requests, None, (quiet, shown_each));
+    let record = lead_run(agents, requests, responders, &control, live);
+    progress::end(shown);
     Ok(record?)
 }
 

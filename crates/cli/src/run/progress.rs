@@ -1,11 +1,15 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere.
+//!
+//! A reader of [`Live`] on a thread of its own: a terminal that takes no more octets, or a pipe that
+//! is full, delays neither the run nor its record.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use engine::{Control, Progress};
+use engine::Control;
+use lab::live::{Follower, Live, Next, Phase, Snapshot};
 use lab::run::RunRequest;
 use load::Plan;
 use measure::{Interval, notation};
@@ -23,8 +27,31 @@ const CONNECTING_SHOWN_EACH: Duration = Duration::from_millis(200);
 /// The same for lines: most runs start before the first.
 const CONNECTING_TOLD_EACH: Duration = Duration::from_secs(2);
 
+/// How long the end of a run waits for what is still to be shown.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Shows, as the words of `how` say, how far the run is that is published next; none if it is quiet
+/// or the system allows no further thread.
+pub(super) fn follow(
+    live: &Live,
+    requests: &[RunRequest],
+    control: Option<&Arc<Control>>,
+    how: (bool, Duration),
+) -> Option<Follower> {
+    let mut display = Display::new(requests, control, how)?;
+    live.follow(move |next| display.read(next)).ok()
+}
+
+/// The run is over: clears the line once everything has been shown.
+pub(super) fn end(shown: Option<Follower>) {
+    if let Some(shown) = shown {
+        // One that goes on because the terminal is slow ends with the process.
+        shown.end(PATIENCE);
+    }
+}
+
 /// What shows how far the run is.
-pub(crate) struct Display {
+struct Display {
     form: Form,
     of: Progressing,
     end: End,
@@ -43,8 +70,6 @@ enum Form {
         /// What the next line is about, so far.
         gathered: Option<Box<Interval>>,
     },
-    /// Nothing.
-    Quiet,
 }
 
 /// What a run counts.
@@ -209,7 +234,6 @@ fn show_connecting(requests: &[RunRequest], form: &Form, control: Arc<Control>) 
         .map(|plan| u64::from(plan.clients))
         .sum();
     let (pause, is_bar) = match form {
-        Form::Quiet => return None,
         Form::Bar(_) => (CONNECTING_SHOWN_EACH, true),
         Form::Lines { .. } => (CONNECTING_TOLD_EACH, false),
     };
@@ -234,49 +258,59 @@ fn show_connecting(requests: &[RunRequest], form: &Form, control: Arc<Control>) 
 }
 
 impl Display {
-    /// The display that suits standard error.
-    pub(crate) fn new(
+    /// The display that suits standard error; none if it is to be quiet.
+    fn new(
         requests: &[RunRequest],
         control: Option<&Arc<Control>>,
         (quiet, each): (bool, Duration),
-    ) -> Self {
-        let form = match requests {
-            [first, ..] if !quiet && streams::columns_of_error().is_some() => {
-                let plan = &first.plan;
-                let bar = Bar {
-                    by_queries: plan.duration.is_none(),
-                    length: (plan.duration.map(nanos).or(plan.queries_max)).unwrap_or(0),
-                    done: 0,
-                };
-                bar.draw("connecting");
-                Form::Bar(bar)
-            }
-            [_, ..] if !quiet => Form::Lines {
+    ) -> Option<Self> {
+        let first = requests.first().filter(|_| !quiet)?;
+        let plan = &first.plan;
+        let form = match streams::columns_of_error() {
+            Some(_) => Form::Bar(Bar {
+                by_queries: plan.duration.is_none(),
+                length: (plan.duration.map(nanos).or(plan.queries_max)).unwrap_or(0),
+                done: 0,
+            }),
+            None => Form::Lines {
                 each_ns: nanos(each),
                 gathered: None,
             },
-            _ => Form::Quiet,
         };
         let control = control.map(Arc::clone);
-        Display {
+        Some(Display {
             connecting: control.and_then(|it| show_connecting(requests, &form, it)),
             form,
-            of: (requests.first()).map_or(Progressing::Queries, Progressing::of),
+            of: Progressing::of(first),
             end: End::of(requests),
             waiting: None,
+        })
+    }
+
+    fn read(&mut self, next: &Next) {
+        next.snapshots.iter().for_each(|it| self.show(it));
+        if next.is_over {
+            self.finish();
         }
     }
 
-    /// Shows one interval.
-    pub(crate) fn show(&mut self, progress: &Progress) {
+    fn show(&mut self, snapshot: &Snapshot) {
+        match (&snapshot.shown.interval, &self.form) {
+            (Some(interval), _) => self.show_interval(interval),
+            (None, Form::Bar(bar)) if snapshot.shown.phase == Phase::Before => {
+                bar.draw("connecting");
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn show_interval(&mut self, interval: &Interval) {
         if let Some(connecting) = self.connecting.take() {
             connecting.end();
         }
-        let interval = &progress.interval;
         let waits = self.end.count(interval);
         let of = self.of;
         match &mut self.form {
-            Form::Quiet => {}
             // What comes after the run is the drain: part of the result, not of the progress.
             Form::Lines { .. } if interval.start_ns >= self.end.run_ns => {}
             Form::Lines { each_ns, gathered } => {
@@ -304,7 +338,7 @@ impl Display {
     }
 
     /// Clears the line.
-    pub(crate) fn finish(&mut self) {
+    fn finish(&mut self) {
         let speakers = [self.connecting.take(), self.waiting.take()];
         speakers.into_iter().flatten().for_each(Speaker::end);
         match &mut self.form {
@@ -314,7 +348,6 @@ impl Display {
                     tell!("{}", self.of.line(&line));
                 }
             }
-            Form::Quiet => {}
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use driver::sim::{Jitter, Link, WorldConfig};
 use lab::agents::Connection;
+use lab::live::Live;
 use lab::run::{ResponderShare, RunRequest, Serving, Simulation, SocketUse};
 use measure::RunRecord;
 use proto::Transport;
@@ -145,7 +146,11 @@ fn responder(group: &Group, identity: Option<&Identity>) -> ResponderConfig {
 }
 
 /// Runs in virtual time.
-pub(super) fn simulate(groups: &[Group], interrupt: &Interrupt) -> Result<RunRecord, Failure> {
+pub(super) fn simulate(
+    groups: &[Group],
+    interrupt: &Interrupt,
+    live: &Live,
+) -> Result<RunRecord, Failure> {
     let (requests, simulation) = prepare_simulation(groups)?;
     super::shares::show_shares(&requests, groups[0].output.quiet);
     let control = lab::run::control(&requests);
@@ -154,6 +159,7 @@ pub(super) fn simulate(groups: &[Group], interrupt: &Interrupt) -> Result<RunRec
         &requests,
         &simulation,
         &control,
+        live,
     )?)
 }
 

@@ -18,6 +18,7 @@ use super::merged::merged;
 use super::process::{Connection, Voice};
 use super::serve::serve_all;
 use crate::host::HostWatch;
+use crate::live::{Live, Publisher};
 use crate::run::{RunError, RunRequest, note_responder};
 use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
@@ -109,7 +110,7 @@ fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
 }
 
 /// Leads agents, each of which is to do `task`, through the run and merges what they measured;
-/// `on_progress` sees each interval when all agents have ended it. `responders` are the target of a
+/// publishes each interval when all agents have ended it. `responders` are the target of a
 /// self-test, if that is in processes of its own. All of them are gone afterwards. If an agent was
 /// lost, the result is the last checkpoint of all.
 ///
@@ -121,8 +122,9 @@ pub fn lead_run(
     groups: &[RunRequest],
     responders: Option<Carrier>,
     control: &Control,
-    on_progress: impl FnMut(&Progress),
+    live: &Live,
 ) -> Result<RunRecord, AgentsError> {
+    let publisher = Publisher::begin(live, groups);
     let observing = crate::observing::begin(groups, control)?;
     let watch = HostWatch::begin(groups);
     let first = groups.first().map(|request| &request.asked.generator);
@@ -148,7 +150,7 @@ pub fn lead_run(
         kernel: None,
         kernel_before,
         starts: None,
-        on_progress,
+        publisher,
     };
     leading.lead(control)?;
     let responders = leading.responders.take();
@@ -174,7 +176,7 @@ pub fn lead_run(
 }
 
 /// The lead of a run, and what carries its messages.
-struct Leading<F> {
+struct Leading {
     carrier: Carrier,
     lead: Lead,
     clock: Clock,
@@ -184,10 +186,10 @@ struct Leading<F> {
     kernel: Option<BTreeMap<String, u64>>,
     /// When all start, by the lead's clock and since 1970.
     starts: Option<(Instant, Duration)>,
-    on_progress: F,
+    publisher: Publisher,
 }
 
-impl<F: FnMut(&Progress)> Leading<F> {
+impl Leading {
     fn lead(&mut self, control: &Control) -> Result<(), AgentsError> {
         while !self.lead.is_over() {
             if control.is_interrupted() {
@@ -235,7 +237,7 @@ impl<F: FnMut(&Progress)> Leading<F> {
                     // Signals and operations of experiments wait for the beginning.
                     control.start_at(at);
                 }
-                Event::Progress(progress) => (self.on_progress)(&progress),
+                Event::Progress(progress) => self.publisher.show(&progress),
                 Event::Checkpoint => self.kernel = Some(self.kernel_so_far()),
                 Event::Lost(agent) => self.carrier.end(agent),
             }

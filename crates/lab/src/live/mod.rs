@@ -7,6 +7,7 @@
 //! waits for one: the ring is locked only to add a snapshot, or to copy pointers.
 
 mod follower;
+mod publisher;
 mod snapshot;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use driver::clock::Clock;
 
 pub use follower::Follower;
+pub(crate) use publisher::Publisher;
 pub use snapshot::{Phase, Place, Shown, Snapshot};
 
 /// Most snapshots that are kept: ten minutes of intervals of 1 s.

@@ -19,6 +19,7 @@ use load::Arrival;
 use measure::RunRecord;
 
 use crate::host::HostWatch;
+use crate::live::{Live, Publisher};
 use crate::observing;
 
 pub use addresses::{choose_local_addresses, choose_own_addresses};
@@ -42,15 +43,24 @@ pub fn run(
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, RunError> {
-    run_groups(std::slice::from_ref(request), control, on_progress)
+    run_with(std::slice::from_ref(request), control, on_progress)
 }
 
-/// Runs several groups of clients at once, on the same threads; what is the run's as a whole, such
-/// as its duration and CPUs, is that of the first.
+/// Runs several groups of clients at once, on the same threads, and publishes each interval as it
+/// ends; what is the run's as a whole, such as its duration and CPUs, is that of the first.
 ///
 /// # Errors
 /// [`RunError`] if the run could not be started.
 pub fn run_groups(
+    groups: &[RunRequest],
+    control: &Arc<Control>,
+    live: &Live,
+) -> Result<RunRecord, RunError> {
+    let mut publisher = Publisher::begin(live, groups);
+    run_with(groups, control, |progress| publisher.show(progress))
+}
+
+fn run_with(
     groups: &[RunRequest],
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),

@@ -25,6 +25,8 @@ use target::Target;
 mod account;
 pub(crate) mod target;
 
+use crate::live::{Live, Publisher};
+
 use super::record::{Started, Surroundings, from_outcome};
 use super::{RunError, RunRequest};
 
@@ -61,16 +63,33 @@ struct Told {
     collected: Mutex<Option<Collected>>,
     network: Mutex<NetworkStats>,
     beat: Arc<Beat>,
+    publisher: Mutex<Option<Publisher>>,
 }
 
 impl Told {
-    fn nothing_yet(inputs: &[RunInputs]) -> Told {
+    fn nothing_yet(inputs: &[RunInputs], publisher: Option<Publisher>) -> Told {
         let threads = 0..ThreadWorkers::threads(inputs);
         Told {
             collected: Mutex::new(Some(Collected::of(inputs, &threads))),
             network: Mutex::default(),
             beat: Arc::default(),
+            publisher: Mutex::new(publisher),
         }
+    }
+
+    /// Counts the intervals that are complete now, and shows them.
+    fn settle(&self, collected: &mut Collected) {
+        let mut publisher = lock(&self.publisher);
+        collected.settle(|progress| {
+            if let Some(publisher) = &mut *publisher {
+                publisher.show(progress);
+            }
+        });
+    }
+
+    /// Nothing more is shown: a thread that was left behind would do so beside the next run.
+    fn end(&self) {
+        drop(lock(&self.publisher).take());
     }
 
     /// Everything that was told; none if it was taken, because the simulation was left behind.
@@ -114,11 +133,12 @@ pub fn simulate_servers(
     groups: &[RunRequest],
     simulation: &Simulation,
 ) -> Result<(RunRecord, Vec<Counters>), RunError> {
-    let told = Told::nothing_yet(&super::inputs(groups));
+    let told = Told::nothing_yet(&super::inputs(groups), None);
     simulate_telling(groups, simulation, (&super::control(groups), &told))
 }
 
-/// As [`simulate_servers`], until `control` is stopped: a run that was stopped is not repeatable.
+/// As [`simulate_servers`], until `control` is stopped, with each interval published as it ends: a
+/// run that was stopped is not repeatable.
 /// Where a worker takes no turn any more then, such as one in a function of a script that does not
 /// return, the record has what was told before.
 ///
@@ -128,9 +148,11 @@ pub fn simulate_until_interrupted(
     groups: &[RunRequest],
     simulation: &Simulation,
     control: &Arc<Control>,
+    live: &Live,
 ) -> Result<RunRecord, RunError> {
     let inputs = super::inputs(groups);
-    let told = Arc::new(Told::nothing_yet(&inputs));
+    let publisher = Publisher::begin(live, groups);
+    let told = Arc::new(Told::nothing_yet(&inputs, Some(publisher)));
     let mut watchdog = Watchdog::in_virtual_time(&inputs, Arc::clone(control), &told.beat);
     drop(inputs);
     let (sender, receiver) = channel();
@@ -144,7 +166,10 @@ pub fn simulate_until_interrupted(
     });
     loop {
         match receiver.recv_timeout(LOOK_EVERY) {
-            Ok(ended) => return ended.map(|(record, _)| record),
+            Ok(ended) => {
+                told.end();
+                return ended.map(|(record, _)| record);
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 if let Err(panic) = simulating.join() {
@@ -156,6 +181,7 @@ pub fn simulate_until_interrupted(
         if watchdog.all_are_stuck()
             && let Some(collected) = told.take()
         {
+            told.end();
             let outcome = collected.outcome(&watchdog, |_| {});
             let model = account::account(simulation, *lock(&told.network), None);
             let started = started(&World::new(simulation.world.clone()));
@@ -287,14 +313,14 @@ fn tell(thread: usize, thread_workers: &mut ThreadWorkers, (told, world): (&Told
     while let Some((group, interval)) = thread_workers.poll_interval() {
         if let Some(collected) = &mut *lock(&told.collected) {
             collected.add((thread, group), interval);
-            collected.settle(|_| {});
+            told.settle(collected);
         }
         *lock(&told.network) = world.network_stats();
     }
     while let Some(group) = thread_workers.poll_finished() {
         if let Some(collected) = &mut *lock(&told.collected) {
             collected.end((thread, group));
-            collected.settle(|_| {});
+            told.settle(collected);
         }
     }
 }

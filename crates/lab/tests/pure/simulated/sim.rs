@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use driver::sim::{Link, Outage, Stall};
 use engine::{Observation, TlsSettings};
+use lab::live::Live;
 use lab::run::{
     Description, InjectedDatagram, RunRequest, Simulation, TlsRequest, simulate_servers,
     simulate_until_interrupted,
@@ -391,7 +392,9 @@ impl Sim {
                 interrupting.interrupt();
             }
         });
-        let record = simulate_until_interrupted(&groups, &self.simulation, &control).unwrap();
+        let record =
+            simulate_until_interrupted(&groups, &self.simulation, &control, &Live::default())
+                .unwrap();
         drop(groups);
         watching.join().unwrap();
         check(&record).unwrap();
