@@ -26,6 +26,8 @@ pub struct Control {
     usable: AtomicI64,
     /// Of a part of a run: whom it tells what, since others decide.
     part: Option<PartEvents>,
+    /// Of a whole run: its workers tell checkpoints as those of a part do.
+    tells_checkpoints: AtomicBool,
     /// The run ends when nothing but failures has come back to any of its workers.
     gives_up: bool,
     has_given_up: AtomicBool,
@@ -59,6 +61,7 @@ impl Control {
             start_ns: AtomicU64::new(0),
             usable: AtomicI64::new(0),
             part: None,
+            tells_checkpoints: AtomicBool::new(false),
             gives_up: false,
             has_given_up: AtomicBool::new(false),
             workers_in_vain: AtomicU32::new(0),
@@ -110,8 +113,18 @@ impl Control {
         self.has_given_up.load(Ordering::Relaxed)
     }
 
-    /// True of a part: its workers tell now and then what they have measured so far.
+    /// From its next run on, workers tell now and then what they have measured so far.
+    pub fn tell_checkpoints(&self) {
+        self.tells_checkpoints.store(true, Ordering::Relaxed);
+    }
+
+    /// True if workers tell checkpoints: those of a part always do.
     pub(crate) fn tells_checkpoints(&self) -> bool {
+        self.is_part() || self.tells_checkpoints.load(Ordering::Relaxed)
+    }
+
+    /// True if other processes have the rest of the run.
+    pub(crate) fn is_part(&self) -> bool {
         self.part.is_some()
     }
 

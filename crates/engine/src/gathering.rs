@@ -25,7 +25,7 @@ pub struct Progress {
     pub index: usize,
     /// The merged figures of all workers of all groups.
     pub interval: Interval,
-    /// All that was measured until its end, if that is a checkpoint of a part of a run.
+    /// All that was measured until its end, if that is a checkpoint.
     pub checkpoint: Option<Box<Outcome>>,
 }
 

@@ -1,5 +1,6 @@
 //! Checkpoints: at the ends of some intervals a worker tells all that it has measured so far, so
-//! that a part of a run which is lost later does not take the result with it.
+//! that a part of a run which is lost later does not take the result with it, and that a run can be
+//! judged while it goes on.
 //!
 //! A checkpoint is taken when its interval ends, before anything that happened later is counted.
 //! It is what the worker would tell if the run ended there; queries that are open then have no end

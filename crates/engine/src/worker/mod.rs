@@ -93,7 +93,9 @@ impl Worker {
         let has_script = matches!(offer.mode, Mode::Scripted(_));
         let mut ledger = Ledger::new(&plan, primaries, inputs.observer.clone(), has_script);
         if control.tells_checkpoints() {
-            ledger.tally.note_checkpoints(Checkpoints::of(&plan));
+            ledger
+                .tally
+                .note_checkpoints(Checkpoints::of(&plan, control.is_part()));
         }
         Worker {
             index,

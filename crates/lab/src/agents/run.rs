@@ -156,7 +156,7 @@ pub fn lead_run(
     let responders = leading.responders.take();
     let mut record = leading.result(groups)?;
     if record.hosts.len() == 1 {
-        watch.end(&mut record);
+        watch.note(&mut record);
     }
     if let Some(observing) = observing {
         observing.end(&mut record);

@@ -76,7 +76,7 @@ impl HostWatch {
     }
 
     /// Until now; `record` has it, and is not concluded yet.
-    pub(crate) fn end(self, record: &mut RunRecord) {
+    pub(crate) fn note(&self, record: &mut RunRecord) {
         let now = Host::this().cpu_reading(self.target);
         let has_figures = now.busy_ticks > 0;
         record.host_use = has_figures.then(|| self.before.until(&now));

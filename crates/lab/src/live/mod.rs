@@ -7,6 +7,7 @@
 //! waits for one: the ring is locked only to add a snapshot, or to copy pointers.
 
 mod follower;
+mod judge;
 mod publisher;
 mod snapshot;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 use driver::clock::Clock;
 
 pub use follower::Follower;
+pub use judge::Judged;
 pub(crate) use publisher::Publisher;
 pub use snapshot::{Phase, Place, Shown, Snapshot};
 
@@ -45,6 +47,7 @@ struct Ring {
     /// Number of the newest; 0 before the first.
     newest: u64,
     place: Arc<Place>,
+    wants_verdicts: bool,
     is_over: bool,
 }
 
@@ -63,6 +66,16 @@ impl Live {
     /// What is published from now on is of this run.
     pub fn begin(&self, place: Place) {
         self.ring().place = Arc::new(place);
+    }
+
+    /// A reader shows verdicts: from the next run on they are in its snapshots. To judge takes so
+    /// long that it is not done for nothing.
+    pub fn want_verdicts(&self) {
+        self.ring().wants_verdicts = true;
+    }
+
+    fn wants_verdicts(&self) -> bool {
+        self.ring().wants_verdicts
     }
 
     /// Adds a snapshot, and drops the oldest ones that are too many; returns its number.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Progress;
+use measure::{Intervals, RunRecord};
 
-use super::{Live, Phase, Shown};
+use super::judge::Judge;
+use super::{Judged, Live, Phase, Shown};
 use crate::run::RunRequest;
 
 /// Publishes what a run shows, from before it begins until it is over.
@@ -16,11 +18,22 @@ pub(crate) struct Publisher {
     /// not end it.
     run_ns: Option<u64>,
     shown: Shown,
+    /// All intervals so far; none unless verdicts are wanted.
+    judging: Option<(Judge, Intervals)>,
 }
 
 impl Publisher {
     /// Of a run of these groups.
     pub(crate) fn begin(live: &Live, groups: &[RunRequest]) -> Publisher {
+        Publisher::with(live, groups, Judge::default())
+    }
+
+    /// The same, in virtual time.
+    pub(crate) fn begin_in_virtual_time(live: &Live, groups: &[RunRequest]) -> Publisher {
+        Publisher::with(live, groups, Judge::in_virtual_time())
+    }
+
+    fn with(live: &Live, groups: &[RunRequest], judge: Judge) -> Publisher {
         let ends = groups.iter().map(|group| group.plan.duration);
         let ends: Option<Vec<Duration>> = ends.collect();
         let ends = ends.and_then(|all| all.into_iter().max());
@@ -31,6 +44,7 @@ impl Publisher {
                 left: ends,
                 ..Shown::default()
             },
+            judging: live.wants_verdicts().then(|| (judge, Intervals::default())),
         };
         publisher.publish();
         publisher
@@ -47,7 +61,34 @@ impl Publisher {
         let left = self.run_ns.map(|end| end.saturating_sub(interval.end_ns));
         self.shown.left = left.map(Duration::from_nanos);
         self.shown.interval = Some(Arc::new(interval.clone()));
+        if let Some((judge, intervals)) = &mut self.judging {
+            self.shown.judged = judge.found();
+            intervals.push(interval.clone());
+        }
         self.publish();
+    }
+
+    /// True if a reader wants verdicts.
+    pub(crate) fn judges(&self) -> bool {
+        self.judging.is_some()
+    }
+
+    /// Until the interval that was shown last there is a checkpoint: `record` makes a record of it
+    /// and of the intervals until there, and concludes it.
+    pub(crate) fn judge(
+        &mut self,
+        record: impl FnOnce(Intervals) -> Option<RunRecord> + Send + 'static,
+    ) {
+        if let Some((judge, intervals)) = &mut self.judging {
+            let (until_ns, mut so_far) = (intervals.end_ns(), intervals.clone());
+            so_far.end_accounts();
+            judge.ask(until_ns, Box::new(move || record(so_far)));
+        }
+    }
+
+    /// The run has this result.
+    pub(crate) fn end(mut self, record: &RunRecord) {
+        self.shown.judged = Some(Arc::new(Judged::of(record)));
     }
 
     fn publish(&self) {

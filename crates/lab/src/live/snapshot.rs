@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use measure::Interval;
 
+use super::Judged;
+
 /// A moment of a run.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -38,6 +40,9 @@ pub struct Shown {
     pub left: Option<Duration>,
     /// The interval that has just ended, of all groups of clients and all agents together.
     pub interval: Option<Arc<Interval>>,
+    /// What limits the run, from its newest checkpoint, or at its end; none before the first, and
+    /// unless a reader wants verdicts.
+    pub judged: Option<Arc<Judged>>,
 }
 
 /// How far a run is.

@@ -11,10 +11,11 @@ mod self_test;
 pub mod shares;
 pub(crate) mod simulation;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use driver::kernel::DriverChoice;
-use engine::{Control, Progress, RunInputs, RunOptions};
+use engine::{Control, Outcome, Progress, RunInputs, RunOptions};
 use load::Arrival;
 use measure::RunRecord;
 
@@ -41,9 +42,11 @@ pub use simulation::{
 pub fn run(
     request: &RunRequest,
     control: &Arc<Control>,
-    on_progress: impl FnMut(&Progress),
+    mut on_progress: impl FnMut(&Progress),
 ) -> Result<RunRecord, RunError> {
-    run_with(std::slice::from_ref(request), control, on_progress)
+    run_with(std::slice::from_ref(request), control, |progress, _| {
+        on_progress(progress)
+    })
 }
 
 /// Runs several groups of clients at once, on the same threads, and publishes each interval as it
@@ -57,13 +60,61 @@ pub fn run_groups(
     live: &Live,
 ) -> Result<RunRecord, RunError> {
     let mut publisher = Publisher::begin(live, groups);
-    run_with(groups, control, |progress| publisher.show(progress))
+    control.tell_checkpoints();
+    let record = run_with(groups, control, |progress, meanwhile| {
+        publisher.show(progress);
+        if let (Some(checkpoint), true) = (&progress.checkpoint, publisher.judges()) {
+            let (outcome, meanwhile) = (Outcome::clone(checkpoint), Arc::clone(meanwhile));
+            publisher.judge(move |intervals| {
+                let outcome = Outcome {
+                    intervals,
+                    ..outcome
+                };
+                Some(meanwhile.record(outcome))
+            });
+        }
+    })?;
+    publisher.end(&record);
+    Ok(record)
+}
+
+/// What surrounds a run on this host from its beginning on.
+struct Meanwhile {
+    groups: Vec<RunRequest>,
+    watch: HostWatch,
+    started: record::Started,
+    kernel_before: BTreeMap<String, u64>,
+}
+
+impl Meanwhile {
+    fn begin(groups: &[RunRequest]) -> Self {
+        Meanwhile {
+            groups: groups.to_vec(),
+            watch: HostWatch::begin(groups),
+            started: record::Started::now(),
+            kernel_before: crate::host::counters(),
+        }
+    }
+
+    /// The record of what was measured until now, concluded.
+    fn record(&self, outcome: Outcome) -> RunRecord {
+        let surroundings = record::Surroundings {
+            started: self.started.clone(),
+            host: crate::host::facts(),
+            kernel: crate::host::difference(&self.kernel_before, &crate::host::counters()),
+            simulation: None,
+        };
+        let mut record = record::from_outcome(&self.groups, outcome, surroundings);
+        self.watch.note(&mut record);
+        record.conclude();
+        record
+    }
 }
 
 fn run_with(
     groups: &[RunRequest],
     control: &Arc<Control>,
-    on_progress: impl FnMut(&Progress),
+    mut on_progress: impl FnMut(&Progress, &Arc<Meanwhile>),
 ) -> Result<RunRecord, RunError> {
     check_host(groups)?;
     for request in groups.iter().filter(|request| request.preflight) {
@@ -76,24 +127,15 @@ fn run_with(
         ..RunOptions::default()
     };
     let observing = observing::begin(groups, control)?;
-    let watch = HostWatch::begin(groups);
-    let started = record::Started::now();
-    let kernel_before = crate::host::counters();
+    let meanwhile = Arc::new(Meanwhile::begin(groups));
+    let on_progress = |progress: &Progress| on_progress(progress, &meanwhile);
     let outcome = engine::run(&inputs, &options, control, on_progress)
         .map_err(|error| setup_error(&error))?;
-    let kernel = crate::host::difference(&kernel_before, &crate::host::counters());
-    let surroundings = record::Surroundings {
-        started,
-        host: crate::host::facts(),
-        kernel,
-        simulation: None,
-    };
-    let mut record = record::from_outcome(groups, outcome, surroundings);
-    watch.end(&mut record);
+    let mut record = meanwhile.record(outcome);
     if let Some(observing) = observing {
         observing.end(&mut record);
+        record.conclude();
     }
-    record.conclude();
     Ok(record)
 }
 

@@ -10,8 +10,8 @@ use std::thread;
 use driver::Driver;
 use driver::sim::{Bounds, NetworkStats, Outage, SimDriver, Stepper, Turn, World, WorldConfig};
 use engine::{
-    Beat, Collected, Control, LOOK_EVERY, Outcome, RunInputs, ThreadWorkers, Watchdog,
-    WorkerOutcome,
+    Beat, Collected, Control, LOOK_EVERY, Outcome, Progress, RunInputs, ThreadWorkers, Watchdog,
+    WorkerOutcome, WorkerSummary,
 };
 use measure::Interval;
 use measure::RunRecord;
@@ -63,38 +63,66 @@ struct Told {
     collected: Mutex<Option<Collected>>,
     network: Mutex<NetworkStats>,
     beat: Arc<Beat>,
-    publisher: Mutex<Option<Publisher>>,
+    publishing: Mutex<Option<Publishing>>,
+}
+
+/// What publishes a simulation, and what records of its checkpoints need.
+struct Publishing {
+    publisher: Publisher,
+    groups: Vec<RunRequest>,
+    simulation: Simulation,
 }
 
 impl Told {
-    fn nothing_yet(inputs: &[RunInputs], publisher: Option<Publisher>) -> Told {
+    fn nothing_yet(inputs: &[RunInputs], publishing: Option<Publishing>) -> Told {
         let threads = 0..ThreadWorkers::threads(inputs);
         Told {
             collected: Mutex::new(Some(Collected::of(inputs, &threads))),
             network: Mutex::default(),
             beat: Arc::default(),
-            publisher: Mutex::new(publisher),
+            publishing: Mutex::new(publishing),
         }
     }
 
     /// Counts the intervals that are complete now, and shows them.
     fn settle(&self, collected: &mut Collected) {
-        let mut publisher = lock(&self.publisher);
+        let mut publishing = lock(&self.publishing);
         collected.settle(|progress| {
-            if let Some(publisher) = &mut *publisher {
-                publisher.show(progress);
+            if let Some(publishing) = &mut *publishing {
+                publishing.show(progress, *lock(&self.network));
             }
         });
     }
 
     /// Nothing more is shown: a thread that was left behind would do so beside the next run.
-    fn end(&self) {
-        drop(lock(&self.publisher).take());
+    fn end(&self, record: Option<&RunRecord>) {
+        if let Some((publishing, record)) = lock(&self.publishing).take().zip(record) {
+            publishing.publisher.end(record);
+        }
     }
 
     /// Everything that was told; none if it was taken, because the simulation was left behind.
     fn take(&self) -> Option<Collected> {
         lock(&self.collected).take()
+    }
+}
+
+impl Publishing {
+    fn show(&mut self, progress: &Progress, network: NetworkStats) {
+        self.publisher.show(progress);
+        if let (Some(checkpoint), true) = (&progress.checkpoint, self.publisher.judges()) {
+            let outcome = Outcome::clone(checkpoint);
+            let (groups, simulation) = (self.groups.clone(), self.simulation.clone());
+            self.publisher.judge(move |intervals| {
+                let outcome = Outcome {
+                    intervals,
+                    ..outcome
+                };
+                let model = account::account(&simulation, network, None);
+                let started = started(&World::new(simulation.world.clone()));
+                Some(from_outcome(&groups, outcome, surroundings(started, model)))
+            });
+        }
     }
 }
 
@@ -151,8 +179,16 @@ pub fn simulate_until_interrupted(
     live: &Live,
 ) -> Result<RunRecord, RunError> {
     let inputs = super::inputs(groups);
-    let publisher = Publisher::begin(live, groups);
-    let told = Arc::new(Told::nothing_yet(&inputs, Some(publisher)));
+    let publisher = Publisher::begin_in_virtual_time(live, groups);
+    if publisher.judges() {
+        control.tell_checkpoints();
+    }
+    let publishing = Publishing {
+        publisher,
+        groups: groups.to_vec(),
+        simulation: simulation.clone(),
+    };
+    let told = Arc::new(Told::nothing_yet(&inputs, Some(publishing)));
     let mut watchdog = Watchdog::in_virtual_time(&inputs, Arc::clone(control), &told.beat);
     drop(inputs);
     let (sender, receiver) = channel();
@@ -167,8 +203,9 @@ pub fn simulate_until_interrupted(
     loop {
         match receiver.recv_timeout(LOOK_EVERY) {
             Ok(ended) => {
-                told.end();
-                return ended.map(|(record, _)| record);
+                let record = ended.map(|(record, _)| record);
+                told.end(record.as_ref().ok());
+                return record;
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
@@ -181,11 +218,12 @@ pub fn simulate_until_interrupted(
         if watchdog.all_are_stuck()
             && let Some(collected) = told.take()
         {
-            told.end();
             let outcome = collected.outcome(&watchdog, |_| {});
             let model = account::account(simulation, *lock(&told.network), None);
             let started = started(&World::new(simulation.world.clone()));
-            return Ok(from_outcome(groups, outcome, surroundings(started, model)));
+            let record = from_outcome(groups, outcome, surroundings(started, model));
+            told.end(Some(&record));
+            return Ok(record);
         }
     }
 }
@@ -311,17 +349,32 @@ fn run_world(
 /// Tells the intervals that have ended on a thread.
 fn tell(thread: usize, thread_workers: &mut ThreadWorkers, (told, world): (&Told, &World)) {
     while let Some((group, interval)) = thread_workers.poll_interval() {
+        let checkpoint = thread_workers.poll_checkpoint(group);
+        *lock(&told.network) = world.network_stats();
         if let Some(collected) = &mut *lock(&told.collected) {
             collected.add((thread, group), interval);
+            if let Some(summary) = checkpoint {
+                collected.note_checkpoint(outcome_of((thread, group), summary));
+            }
             told.settle(collected);
         }
-        *lock(&told.network) = world.network_stats();
     }
     while let Some(group) = thread_workers.poll_finished() {
         if let Some(collected) = &mut *lock(&told.collected) {
             collected.end((thread, group));
             told.settle(collected);
         }
+    }
+}
+
+fn outcome_of((thread, group): (usize, usize), summary: WorkerSummary) -> WorkerOutcome {
+    WorkerOutcome {
+        group,
+        thread,
+        cpu: None,
+        driver: None,
+        summary,
+        total: Interval::default(),
     }
 }
 
@@ -334,14 +387,7 @@ fn outcome(threads: Vec<RefCell<Simulated>>, told: &Told) -> Result<Outcome, Run
             mut driver,
         } = simulated.into_inner();
         for (group, summary) in thread_workers.summaries(&mut driver) {
-            collected.finish(WorkerOutcome {
-                group,
-                thread,
-                cpu: None,
-                driver: None,
-                summary,
-                total: Interval::default(),
-            });
+            collected.finish(outcome_of((thread, group), summary));
         }
     }
     Ok(collected.whole())

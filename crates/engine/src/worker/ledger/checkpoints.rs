@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use load::Plan;
 
-/// Time between two checkpoints, of a run of 50 s or more.
+/// Time between two checkpoints, of a run of 50 s or more, or of one process.
 const EVERY: Duration = Duration::from_secs(5);
-/// Checkpoints of shorter runs.
+/// Checkpoints of shorter runs of several processes.
 const NUMBER: u32 = 10;
 
 /// The intervals whose ends are checkpoints.
@@ -21,15 +21,16 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Those of a plan: one every five seconds or tenth of it, and one at the end of its measured
-    /// run.
-    pub(crate) fn of(plan: &Plan) -> Self {
-        let tenth = plan.duration.map(|duration| duration / NUMBER);
+    /// Those of a plan: one every five seconds; in one of several processes, which may be lost at
+    /// any time, also every tenth of it, and one at the end of its measured run.
+    pub(crate) fn of(plan: &Plan, is_part: bool) -> Self {
+        let duration = plan.duration.filter(|_| is_part);
+        let tenth = duration.map(|duration| duration / NUMBER);
         let every = tenth.map_or(EVERY, |tenth| tenth.min(EVERY));
         let intervals = every.as_nanos().div_ceil(plan.interval.as_nanos().max(1));
         Checkpoints {
             every: u32::try_from(intervals.max(1)).unwrap_or(u32::MAX),
-            last_end: plan.duration,
+            last_end: duration,
             due: VecDeque::new(),
         }
     }

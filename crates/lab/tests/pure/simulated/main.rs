@@ -13,6 +13,7 @@ mod experience;
 mod faults;
 mod going_away;
 mod lifecycle;
+mod live;
 mod load;
 mod long;
 mod losses_by_name;

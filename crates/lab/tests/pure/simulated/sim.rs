@@ -401,6 +401,13 @@ impl Sim {
         record
     }
 
+    /// Runs it as a command does, and publishes.
+    pub(crate) fn run_live(mut self, live: &Live) -> RunRecord {
+        let groups = [self.request().unwrap()];
+        let control = lab::run::control(&groups);
+        simulate_until_interrupted(&groups, &self.simulation, &control, live).unwrap()
+    }
+
     fn simulate(&self, groups: &[RunRequest]) -> Result<(RunRecord, Vec<Counters>), String> {
         let simulated = simulate_servers(groups, &self.simulation);
         let (record, servers) = simulated.map_err(|error| error.to_string())?;
