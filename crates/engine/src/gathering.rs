@@ -25,6 +25,8 @@ pub struct Progress {
     pub index: usize,
     /// The merged figures of all workers of all groups.
     pub interval: Interval,
+    /// Those of each group, by its position; none if there is only one.
+    pub groups: Vec<Interval>,
     /// All that was measured until its end, if that is a checkpoint.
     pub checkpoint: Option<Box<Outcome>>,
 }
@@ -101,7 +103,12 @@ impl Gathering {
             && let Some(groups) = self.waiting.pop_front()
         {
             let mut all: Option<Interval> = None;
+            let has_several = groups.len() > 1;
+            let mut each = Vec::new();
             for (total, interval) in self.groups.iter_mut().zip(groups) {
+                if has_several {
+                    each.push(interval.clone().unwrap_or_default());
+                }
                 let Some(interval) = interval else { continue };
                 interval.append_to(total);
                 match &mut all {
@@ -112,6 +119,7 @@ impl Gathering {
             let progress = Progress {
                 index: self.complete,
                 interval: all.unwrap_or_default(),
+                groups: each,
                 checkpoint: None,
             };
             on_progress(&progress);
@@ -155,7 +163,12 @@ mod tests {
         let mut gathering = Gathering::at([(0, 0), (1, 0), (1, 1)].into_iter(), 2);
         let mut shown = Vec::new();
         let mut settle = |gathering: &mut Gathering| {
-            gathering.settle(|it| shown.push((it.index, it.interval.counts.responses)));
+            gathering.settle(|it| {
+                let groups = it.groups.iter().map(|it| it.counts.responses);
+                assert_eq!(groups.sum::<u64>(), it.interval.counts.responses);
+                assert_eq!(it.groups.len(), 2);
+                shown.push((it.index, it.interval.counts.responses));
+            });
             shown.clone()
         };
         gathering.add((0, 0), interval(0, 1));

@@ -214,6 +214,12 @@ impl Lead {
         self.links.iter().filter_map(|link| link.hello.as_ref())
     }
 
+    /// Where each agent is, whether more is expected of it, and whether it was lost.
+    pub fn agents(&self) -> impl Iterator<Item = (&Place, bool, bool)> {
+        let each = self.links.iter();
+        each.map(|link| (&link.place, link.is_at_work(), link.state == State::Lost))
+    }
+
     /// True while that agent has yet to say who it is.
     pub fn is_greeting(&self, agent: usize) -> bool {
         self.links[agent].state == State::Greeting

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use agents::{Event, FromAgent, Lead, Order, RunShape, ToAgent};
+use agents::{Event, FromAgent, Lead, Order, Place, RunShape, ToAgent};
 use driver::clock::Clock;
 use engine::{Control, PartEvents, PartOfRun, Progress, RunOptions};
 use measure::RunRecord;
@@ -18,7 +18,7 @@ use super::merged::merged;
 use super::process::{Connection, Voice};
 use super::serve::serve_all;
 use crate::host::HostWatch;
-use crate::live::{Live, Publisher};
+use crate::live::{Live, Publisher, ShownAgent};
 use crate::run::{RunError, RunRequest, note_responder};
 use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
@@ -175,6 +175,20 @@ pub fn lead_run(
     Ok(record)
 }
 
+/// The agents as snapshots have them.
+fn shown(lead: &Lead) -> Vec<ShownAgent> {
+    let agents = lead.agents();
+    let agents = agents.map(|(place, is_at_work, is_lost)| ShownAgent {
+        host: match place {
+            Place::Here => None,
+            Place::Host(name) => Some(name.clone()),
+        },
+        is_at_work,
+        is_lost,
+    });
+    agents.collect()
+}
+
 /// The lead of a run, and what carries its messages.
 struct Leading {
     carrier: Carrier,
@@ -237,7 +251,10 @@ impl Leading {
                     // Signals and operations of experiments wait for the beginning.
                     control.start_at(at);
                 }
-                Event::Progress(progress) => self.publisher.show(&progress),
+                Event::Progress(progress) => {
+                    self.publisher.note_agents(shown(&self.lead));
+                    self.publisher.show(&progress);
+                }
                 Event::Checkpoint => self.kernel = Some(self.kernel_so_far()),
                 Event::Lost(agent) => self.carrier.end(agent),
             }

@@ -21,7 +21,7 @@ use driver::clock::Clock;
 pub use follower::Follower;
 pub use judge::Judged;
 pub(crate) use publisher::Publisher;
-pub use snapshot::{Phase, Place, Shown, Snapshot};
+pub use snapshot::{Phase, Place, Shown, ShownAgent, ShownGroup, Snapshot};
 
 /// Most snapshots that are kept: ten minutes of intervals of 1 s.
 pub const SNAPSHOTS_MAX: usize = 600;

@@ -7,7 +7,7 @@ use engine::Progress;
 use measure::{Intervals, RunRecord};
 
 use super::judge::Judge;
-use super::{Judged, Live, Phase, Shown};
+use super::{Judged, Live, Phase, Shown, ShownAgent, ShownGroup};
 use crate::run::RunRequest;
 
 /// Publishes what a run shows, from before it begins until it is over.
@@ -17,6 +17,7 @@ pub(crate) struct Publisher {
     /// When the load ends, in nanoseconds since the start of the measured run; none if the time does
     /// not end it.
     run_ns: Option<u64>,
+    group_names: Vec<String>,
     shown: Shown,
     /// All intervals so far; none unless verdicts are wanted.
     judging: Option<(Judge, Intervals)>,
@@ -40,6 +41,7 @@ impl Publisher {
         let publisher = Publisher {
             live: live.clone(),
             run_ns: ends.and_then(|end| u64::try_from(end.as_nanos()).ok()),
+            group_names: groups.iter().map(|group| group.group.clone()).collect(),
             shown: Shown {
                 left: ends,
                 ..Shown::default()
@@ -61,11 +63,22 @@ impl Publisher {
         let left = self.run_ns.map(|end| end.saturating_sub(interval.end_ns));
         self.shown.left = left.map(Duration::from_nanos);
         self.shown.interval = Some(Arc::new(interval.clone()));
+        let groups = self.group_names.iter().zip(&progress.groups);
+        let groups = groups.map(|(name, interval)| ShownGroup {
+            name: name.clone(),
+            interval: Arc::new(interval.clone()),
+        });
+        self.shown.groups = groups.collect();
         if let Some((judge, intervals)) = &mut self.judging {
             self.shown.judged = judge.found();
             intervals.push(interval.clone());
         }
         self.publish();
+    }
+
+    /// How the agents are that the next snapshots show.
+    pub(crate) fn note_agents(&mut self, agents: Vec<ShownAgent>) {
+        self.shown.agents = agents;
     }
 
     /// True if a reader wants verdicts.
@@ -101,6 +114,7 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         self.shown.phase = Phase::Ended;
         (self.shown.left, self.shown.interval) = (None, None);
+        self.shown.groups.clear();
         self.publish();
     }
 }

@@ -40,9 +40,33 @@ pub struct Shown {
     pub left: Option<Duration>,
     /// The interval that has just ended, of all groups of clients and all agents together.
     pub interval: Option<Arc<Interval>>,
+    /// The same of each group of clients, where there are several, on one process.
+    pub groups: Vec<ShownGroup>,
+    /// The agents of the run, if it has any.
+    pub agents: Vec<ShownAgent>,
     /// What limits the run, from its newest checkpoint, or at its end; none before the first, and
     /// unless a reader wants verdicts.
     pub judged: Option<Arc<Judged>>,
+}
+
+/// A group of clients.
+#[derive(Clone, Debug)]
+pub struct ShownGroup {
+    /// Its name.
+    pub name: String,
+    /// Its interval that has just ended.
+    pub interval: Arc<Interval>,
+}
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownAgent {
+    /// Its host; none if it is that of its lead.
+    pub host: Option<String>,
+    /// False once its result is there, or it was lost.
+    pub is_at_work: bool,
+    /// It was lost before its result was there.
+    pub is_lost: bool,
 }
 
 /// How far a run is.
@@ -65,6 +89,9 @@ impl Shown {
         let mut buckets = 0;
         if let Some(interval) = &mut self.interval {
             buckets += Arc::make_mut(interval).shrink_to_fit();
+        }
+        for group in &mut self.groups {
+            buckets += Arc::make_mut(&mut group.interval).shrink_to_fit();
         }
         (buckets, self)
     }
