@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere.
 //!
-//! A reader of [`Live`] on a thread of its own: a terminal that takes no more octets, or a pipe that
-//! is full, delays neither the run nor its record.
+//! A reader of [`Live`] on a thread of its own: a terminal that takes no more octets, or a pipe
+//! that is full, delays neither the run nor its record.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

@@ -1,8 +1,8 @@
 //! The verdict on what a run has measured so far.
 //!
-//! It is judged as at the end, from a record of the newest checkpoint: on a thread of its own, since
-//! the thread that publishes has workers to listen to. While it judges, further checkpoints are
-//! left out.
+//! It is judged as at the end, from a record of the newest checkpoint: on a thread of its own,
+//! since the thread that publishes has workers to listen to. While it judges, further checkpoints
+//! are left out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};

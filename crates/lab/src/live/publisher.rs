@@ -14,8 +14,8 @@ use crate::run::RunRequest;
 #[derive(Debug)]
 pub(crate) struct Publisher {
     live: Live,
-    /// When the load ends, in nanoseconds since the start of the measured run; none if the time does
-    /// not end it.
+    /// When the load ends, in nanoseconds since the start of the measured run; none if no duration
+    /// ends it.
     run_ns: Option<u64>,
     group_names: Vec<String>,
     shown: Shown,
