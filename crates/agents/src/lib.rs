@@ -46,7 +46,7 @@ use std::time::Duration;
 pub use agent::{Abandoned, AgentLink, Order};
 pub use frame::{Decoder, FrameError, encode};
 pub use inputs::{Inputs, Part};
-pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, Why};
+pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, SoFar, Why};
 pub use message::{FromAgent, Hello, ToAgent, Told};
 pub use seats::{Join, Refusal, Seats};
 

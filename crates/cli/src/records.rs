@@ -1,5 +1,6 @@
 //! Run records as files: reading, writing, `throng merge`, `throng schema`.
 
+mod checkpoint;
 mod destination;
 
 use std::fs;
@@ -13,6 +14,7 @@ use measure::merge::{Misfit, Misfits};
 use crate::args::{Format, MergeArguments};
 use crate::failure::{Failure, print};
 use crate::inputs;
+pub(crate) use checkpoint::CheckpointFile;
 pub(crate) use destination::{Destination, Links, replace};
 
 /// Merges records.

@@ -11,7 +11,7 @@ use measure::RunRecord;
 use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
-use crate::records::{self, Destination, Links};
+use crate::records::{self, CheckpointFile, Destination, Links};
 use crate::run;
 use crate::run::group::Group;
 use crate::scenario::{self, Point};
@@ -85,7 +85,16 @@ fn execute_points(
             run: number,
             of: Some(runs.len() as u64),
         });
-        let record = run::measure_groups(groups, interrupt, &live)?;
+        // Virtual time takes none that anything could be lost in.
+        let kept = destination
+            .as_ref()
+            .filter(|_| !groups[0].run.is_simulated());
+        let mut kept = kept.and_then(|it| CheckpointFile::begin(&live, it));
+        let record = run::measure_groups(groups, interrupt, &live);
+        if let Some(kept) = &mut kept {
+            kept.stop();
+        }
+        let record = record?;
         let rendered = |record: &RunRecord| records::render(record, first.format);
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);

@@ -101,6 +101,7 @@ fn ended(by: EndedBy) -> &'static str {
         EndedBy::TargetGone => "target gone",
         EndedBy::Interrupted => "interrupted",
         EndedBy::AgentLost => "agent lost",
+        EndedBy::Killed => "killed",
     }
 }
 

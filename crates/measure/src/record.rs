@@ -256,6 +256,8 @@ pub enum EndedBy {
     Interrupted,
     /// A part of the generator was lost: the result is that of the last checkpoint of all parts.
     AgentLost,
+    /// Nothing: the command was killed, and this is what it had measured until its last checkpoint.
+    Killed,
 }
 
 fn one() -> u64 {

@@ -120,6 +120,7 @@ fn header(record: &RunRecord) -> String {
         EndedBy::TargetGone => ", then the target was gone",
         EndedBy::Interrupted => ", then interrupted",
         EndedBy::AgentLost => ", then a part of the generator was lost",
+        EndedBy::Killed => " until its last checkpoint, then it was killed",
     };
     let kind = match (record.driver, record.self_test) {
         (DriverKind::Sim, _) => "SIMULATION in virtual time, ",

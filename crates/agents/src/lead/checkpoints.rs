@@ -131,6 +131,11 @@ impl Checkpoints {
         true
     }
 
+    /// The records of the last common checkpoint, as they came.
+    pub(super) fn common(&self) -> Option<Vec<String>> {
+        self.common.as_ref().map(|common| common.records.clone())
+    }
+
     /// True if there is a result, even if agents are lost from now on.
     pub(super) fn is_there(&self) -> bool {
         self.common.is_some()

@@ -137,6 +137,29 @@ pub struct Outcome {
     pub run_start: Instant,
 }
 
+/// The last checkpoint of all agents, while the run goes on.
+#[derive(Debug)]
+pub struct SoFar {
+    records: Vec<String>,
+    clocks: Vec<Option<AgentClock>>,
+    run_start: Instant,
+}
+
+impl SoFar {
+    /// The same as what a run comes to, with the intervals until then. Reads the records of all
+    /// agents, which takes its time; none if one cannot be read.
+    pub fn outcome(self, intervals: Intervals) -> Option<Outcome> {
+        let read = self.records.iter().map(|it| RunRecord::from_json(it).ok());
+        Some(Outcome {
+            records: read.collect::<Option<_>>()?,
+            intervals,
+            degraded: None,
+            clocks: self.clocks,
+            run_start: self.run_start,
+        })
+    }
+}
+
 /// Leads agents through a run: messages, losses and instants go in; messages and events come out.
 #[derive(Debug)]
 pub struct Lead {
@@ -547,6 +570,15 @@ impl Lead {
     /// What has come about.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// The last checkpoint of all agents; none before the first.
+    pub fn so_far(&self, now: Instant) -> Option<SoFar> {
+        Some(SoFar {
+            records: self.checkpoints.common()?,
+            clocks: self.links.iter().map(|link| link.clock(now)).collect(),
+            run_start: self.run_start?,
+        })
     }
 
     /// What the agents have measured together, once it is over; if some were lost, what all had

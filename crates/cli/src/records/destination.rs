@@ -117,13 +117,17 @@ impl Destination {
         self.path.display().to_string()
     }
 
+    /// Where checkpoints of the run are meanwhile; none beside what is no file, such as a pipe.
+    pub(super) fn checkpoint(&self) -> Option<PathBuf> {
+        let is_file = self.path.metadata().map_or(true, |it| it.is_file());
+        let mut path = self.path.clone().into_os_string();
+        path.push(".checkpoint");
+        is_file.then(|| path.into())
+    }
+
     /// Writes the record: all of it or, if the process dies meanwhile, none.
     pub(crate) fn write(&self, record: &RunRecord) -> std::result::Result<(), Failure> {
-        self.write_content(&|file| {
-            let mut buffered = BufWriter::new(file);
-            report::json::write(record, &mut buffered)?;
-            buffered.flush()
-        })
+        self.write_content(&|file| put(record, file))
     }
 
     /// Writes a text, as [`Destination::write`] does. Where that has become impossible, it is
@@ -193,14 +197,21 @@ fn claim(path: &Path) -> std::result::Result<Option<Claim>, ()> {
 }
 
 /// Writes the content of a file.
-type Content<'a> = &'a dyn Fn(&mut File) -> Result<()>;
+pub(super) type Content<'a> = &'a dyn Fn(&mut File) -> Result<()>;
 
 /// Makes `text` the content of a file: all of it or, if process or machine die meanwhile, none.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     replace_by(path, &|file| file.write_all(text.as_bytes()))
 }
 
-fn replace_by(path: &Path, content: Content<'_>) -> Result<()> {
+/// Writes a record to a file.
+pub(super) fn put(record: &RunRecord, file: &mut File) -> Result<()> {
+    let mut buffered = BufWriter::new(file);
+    report::json::write(record, &mut buffered)?;
+    buffered.flush()
+}
+
+pub(super) fn replace_by(path: &Path, content: Content<'_>) -> Result<()> {
     // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
     if path.exists() && !path.is_file() {
         return content(&mut File::create(path)?);

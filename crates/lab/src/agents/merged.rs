@@ -9,17 +9,20 @@ use measure::{EndedBy, RunRecord};
 
 use crate::run::{RunRequest, record};
 
+/// When the measured run began, since 1970, and what the lead's kernel has counted since.
+pub(super) type Counted = (Duration, BTreeMap<String, u64>);
+
 /// The record of a run that agents at these places have made; it began at that time since 1970.
 /// `kernel` is what this host's kernel counted, for all agents that are on it. None without
 /// records.
 pub(super) fn merged(
     groups: &[RunRequest],
-    places: &[&Place],
+    places: &[Place],
     outcome: Outcome,
-    (began, kernel): (Duration, BTreeMap<String, u64>),
+    (began, kernel): Counted,
 ) -> Option<RunRecord> {
     let mut records = outcome.records;
-    let mut merged = match places.iter().all(|it| **it == Place::Here) {
+    let mut merged = match places.iter().all(|it| *it == Place::Here) {
         true => {
             let mut merged = merge_parts(records)?;
             merged.network.kernel = kernel;

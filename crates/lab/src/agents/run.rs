@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use agents::{Event, FromAgent, Lead, Order, Place, RunShape, ToAgent};
+use agents::{Event, FromAgent, Lead, Order, Outcome, Place, RunShape, ToAgent};
 use driver::clock::Clock;
 use engine::{Control, PartEvents, PartOfRun, Progress, RunOptions};
 use measure::RunRecord;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::carrier::{AgentsError, Carried, Carrier, TURN, Task};
 use super::greeting::Greeted;
-use super::merged::merged;
+use super::merged::{Counted, merged};
 use super::process::{Connection, Voice};
 use super::serve::serve_all;
 use crate::host::HostWatch;
@@ -126,7 +126,6 @@ pub fn lead_run(
 ) -> Result<RunRecord, AgentsError> {
     let publisher = Publisher::begin(live, groups);
     let observing = crate::observing::begin(groups, control)?;
-    let watch = HostWatch::begin(groups);
     let first = groups.first().map(|request| &request.asked.generator);
     let shape = RunShape {
         plans: groups.iter().map(|request| request.plan.clone()).collect(),
@@ -141,23 +140,27 @@ pub fn lead_run(
     carrier.give(&task.inputs)?;
     carrier.say_to_all(&ToAgent::Setup(task.setup))?;
     lead.prepare(shape);
-    let kernel_before = crate::host::counters();
+    let meanwhile = Arc::new(Meanwhile {
+        groups: groups.to_vec(),
+        places: (0..carrier.count() as usize)
+            .map(|agent| carrier.place(agent).clone())
+            .collect(),
+        watch: HostWatch::begin(groups),
+        kernel_before: crate::host::counters(),
+    });
     let mut leading = Leading {
         carrier,
         lead,
         clock,
         responders,
         kernel: None,
-        kernel_before,
+        meanwhile,
         starts: None,
         publisher,
     };
     leading.lead(control)?;
     let responders = leading.responders.take();
-    let mut record = leading.result(groups)?;
-    if record.hosts.len() == 1 {
-        watch.note(&mut record);
-    }
+    let (mut record, publisher) = leading.result()?;
     if let Some(observing) = observing {
         observing.end(&mut record);
     }
@@ -172,7 +175,33 @@ pub fn lead_run(
             }
         }
     }
+    publisher.end(&record);
     Ok(record)
+}
+
+/// What surrounds the agents of a run from its beginning on.
+struct Meanwhile {
+    groups: Vec<RunRequest>,
+    places: Vec<Place>,
+    watch: HostWatch,
+    /// What this host's kernel had counted before.
+    kernel_before: BTreeMap<String, u64>,
+}
+
+impl Meanwhile {
+    /// What this host's kernel has counted until now.
+    fn kernel(&self) -> BTreeMap<String, u64> {
+        crate::host::difference(&self.kernel_before, &crate::host::counters())
+    }
+
+    /// The record of what the agents have measured, without a verdict.
+    fn record(&self, outcome: Outcome, counted: Counted) -> Option<RunRecord> {
+        let mut record = merged(&self.groups, &self.places, outcome, counted)?;
+        if record.hosts.len() == 1 {
+            self.watch.note(&mut record);
+        }
+        Some(record)
+    }
 }
 
 /// The agents as snapshots have them.
@@ -195,8 +224,8 @@ struct Leading {
     lead: Lead,
     clock: Clock,
     responders: Option<Carrier>,
-    /// What this host's kernel had counted before, and from then until the last checkpoint of all.
-    kernel_before: BTreeMap<String, u64>,
+    meanwhile: Arc<Meanwhile>,
+    /// What this host's kernel counted until the last checkpoint of all.
     kernel: Option<BTreeMap<String, u64>>,
     /// When all start, by the lead's clock and since 1970.
     starts: Option<(Instant, Duration)>,
@@ -255,33 +284,54 @@ impl Leading {
                     self.publisher.note_agents(shown(&self.lead));
                     self.publisher.show(&progress);
                 }
-                Event::Checkpoint => self.kernel = Some(self.kernel_so_far()),
+                Event::Checkpoint => {
+                    self.kernel = Some(self.meanwhile.kernel());
+                    self.judge();
+                }
                 Event::Lost(agent) => self.carrier.end(agent),
             }
         }
         Ok(())
     }
 
-    fn kernel_so_far(&self) -> BTreeMap<String, u64> {
-        crate::host::difference(&self.kernel_before, &crate::host::counters())
+    /// Judges the last checkpoint of all.
+    fn judge(&mut self) {
+        let so_far = self.lead.so_far(self.clock.now());
+        let Some(so_far) = so_far.filter(|_| self.publisher.judges()) else {
+            return;
+        };
+        let meanwhile = Arc::clone(&self.meanwhile);
+        let kernel = self.kernel.clone().unwrap_or_default();
+        let starts = self.starts;
+        self.publisher.judge(move |intervals| {
+            let outcome = so_far.outcome(intervals)?;
+            let counted = (began(starts, &outcome), kernel);
+            let mut record = meanwhile.record(outcome, counted)?;
+            record.conclude();
+            Some(record)
+        });
     }
 
     /// What the agents have measured together; or if one was lost, what all had until their last
     /// checkpoint.
-    fn result(self, groups: &[RunRequest]) -> Result<RunRecord, AgentsError> {
-        let kernel_now = self.kernel_so_far();
+    fn result(self) -> Result<(RunRecord, Publisher), AgentsError> {
+        let kernel_now = self.meanwhile.kernel();
         let outcome = self.lead.finish(self.clock.now());
         let outcome = outcome.map_err(|failure| self.carrier.error(&failure))?;
         let kernel = match outcome.degraded {
             Some(_) => self.kernel.unwrap_or_default(),
             None => kernel_now,
         };
-        let began = self.starts.map_or(Duration::ZERO, |(at, unix_time)| {
-            unix_time + Duration::from_nanos(outcome.run_start.nanos_since(at))
-        });
-        let agents = 0..self.carrier.count() as usize;
-        let places: Vec<_> = agents.map(|agent| self.carrier.place(agent)).collect();
-        let merged = merged(groups, &places, outcome, (began, kernel));
-        merged.ok_or_else(|| AgentsError::refused("there is no result of all processes"))
+        let counted = (began(self.starts, &outcome), kernel);
+        let record = self.meanwhile.record(outcome, counted);
+        let none = || AgentsError::refused("there is no result of all agents");
+        Ok((record.ok_or_else(none)?, self.publisher))
     }
+}
+
+/// When the measured run began, since 1970.
+fn began(starts: Option<(Instant, Duration)>, outcome: &Outcome) -> Duration {
+    starts.map_or(Duration::ZERO, |(at, unix_time)| {
+        unix_time + Duration::from_nanos(outcome.run_start.nanos_since(at))
+    })
 }

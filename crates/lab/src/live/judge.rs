@@ -9,13 +9,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use measure::{RunRecord, Verdict};
+use measure::{EndedBy, RunRecord, Verdict};
 
 /// What limits a run, as far as it was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Judged {
-    /// The verdict.
-    pub verdict: Verdict,
+    /// What was measured, with the verdict on it.
+    pub record: RunRecord,
     /// It is on what was measured until here, in nanoseconds since the start of the measured run.
     pub until_ns: u64,
     /// The run goes on, and the verdict may become another one.
@@ -77,10 +77,12 @@ impl Judge {
 }
 
 fn note(found: &Mutex<Option<Arc<Judged>>>, until_ns: u64, record: Option<RunRecord>) {
-    if let Some(record) = record {
+    if let Some(mut record) = record {
+        // Who reads this after the run has the result instead.
+        record.ended_by = EndedBy::Killed;
         debug_assert_eq!(record.check(), Ok(()), "a checkpoint is a record");
         *lock(found) = Some(Arc::new(Judged {
-            verdict: record.verdict,
+            record,
             until_ns,
             is_provisional: true,
         }));
@@ -93,11 +95,16 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Judged {
+    /// The verdict.
+    pub fn verdict(&self) -> &Verdict {
+        &self.record.verdict
+    }
+
     /// At the end.
     pub(super) fn of(record: &RunRecord) -> Judged {
         Judged {
             until_ns: record.total.end_ns,
-            verdict: record.verdict.clone(),
+            record: record.clone(),
             is_provisional: false,
         }
     }

@@ -60,7 +60,9 @@ pub fn run_groups(
     live: &Live,
 ) -> Result<RunRecord, RunError> {
     let mut publisher = Publisher::begin(live, groups);
-    control.tell_checkpoints();
+    if publisher.judges() {
+        control.tell_checkpoints();
+    }
     let record = run_with(groups, control, |progress, meanwhile| {
         publisher.show(progress);
         if let (Some(checkpoint), true) = (&progress.checkpoint, publisher.judges()) {

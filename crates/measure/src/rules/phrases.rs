@@ -213,7 +213,7 @@ pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
             EndedBy::Interrupted => "the run was interrupted before the first query",
             EndedBy::TargetGone => "the target could not be reached",
             EndedBy::AgentLost => "a part of the generator was lost before the first query",
-            EndedBy::Duration | EndedBy::Queries => "no query was due",
+            EndedBy::Duration | EndedBy::Queries | EndedBy::Killed => "no query was due",
         };
         return why.into();
     }

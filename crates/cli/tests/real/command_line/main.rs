@@ -31,6 +31,7 @@ mod flags;
 mod fleet;
 mod hosts;
 mod interrupt;
+mod killed;
 mod lab;
 mod laid;
 mod lifecycle;

@@ -325,11 +325,10 @@ impl Cast {
 
     fn came(self, now: Instant, groups: &[RunRequest], received: u64) -> Came {
         let lead = self.lead.into_inner();
-        let places: Vec<&Place> = self.places.iter().collect();
         let result = (lead.life != Life::Gone).then(|| {
             let outcome = lead.lead.finish(now)?;
             let of_host = (Duration::ZERO, BTreeMap::new());
-            let record = merged(groups, &places, outcome, of_host).unwrap();
+            let record = merged(groups, &self.places, outcome, of_host).unwrap();
             record.check().unwrap();
             Ok(record)
         });
