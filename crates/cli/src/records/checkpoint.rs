@@ -2,11 +2,12 @@
 //! is killed leaves it behind.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lab::live::{Follower, Judged, Live};
+use lab::live::{Follower, Live};
+use measure::RunRecord;
 
 use super::Destination;
 use super::destination::{put, replace_by};
@@ -35,13 +36,13 @@ impl CheckpointFile {
         live.want_verdicts();
         let mut checkpoints = Checkpoints {
             path: path.clone(),
-            written_until: None,
+            written: None,
             has_failed: false,
         };
-        let follower = live.follow(move |next| {
-            let all = next.snapshots.iter().rev();
-            if let Some(newest) = all.filter_map(|it| it.shown.judged.as_deref()).next() {
-                checkpoints.write(newest);
+        let published = live.clone();
+        let follower = live.follow(move |_| {
+            if let Some(record) = published.checkpoint() {
+                checkpoints.write(record);
             }
         });
         // Without a further thread there are no checkpoints.
@@ -68,25 +69,22 @@ impl Drop for CheckpointFile {
 /// The thread that writes.
 struct Checkpoints {
     path: PathBuf,
-    written_until: Option<u64>,
+    /// The one that was written last.
+    written: Option<Arc<RunRecord>>,
     has_failed: bool,
 }
 
 impl Checkpoints {
-    fn write(&mut self, judged: &Judged) {
-        let is_new = judged.is_provisional && self.written_until != Some(judged.until_ns);
-        if self.has_failed || !is_new {
+    fn write(&mut self, record: Arc<RunRecord>) {
+        let is_written = |it: &Arc<RunRecord>| Arc::ptr_eq(it, &record);
+        if self.has_failed || self.written.as_ref().is_some_and(is_written) {
             return;
         }
-        self.written_until = Some(judged.until_ns);
-        if let Err(error) = write(&self.path, judged) {
+        if let Err(error) = replace_by(&self.path, &|file| put(&record, file)) {
             self.has_failed = true;
             let path = self.path.display();
             tell!("warning: no checkpoint of this run is kept: cannot write to {path}: {error}");
         }
+        self.written = Some(record);
     }
-}
-
-fn write(path: &Path, judged: &Judged) -> io::Result<()> {
-    replace_by(path, &|file| put(&judged.record, file))
 }

@@ -12,14 +12,22 @@ use std::thread;
 use measure::{EndedBy, RunRecord, Verdict};
 
 /// What limits a run, as far as it was measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// What was measured, with the verdict on it.
-    pub record: RunRecord,
+    /// The verdict.
+    pub verdict: Verdict,
     /// It is on what was measured until here, in nanoseconds since the start of the measured run.
     pub until_ns: u64,
     /// The run goes on, and the verdict may become another one.
     pub is_provisional: bool,
+}
+
+/// The newest checkpoint.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) judged: Arc<Judged>,
+    /// What was measured until then.
+    pub(super) record: Arc<RunRecord>,
 }
 
 /// Makes a record, concluded, of what was measured so far; none if that cannot be.
@@ -28,7 +36,7 @@ pub(super) type Making = Box<dyn FnOnce() -> Option<RunRecord> + Send>;
 /// What judges the checkpoints of one run.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    found: Arc<Mutex<Option<Arc<Judged>>>>,
+    found: Arc<Mutex<Option<Found>>>,
     is_busy: Arc<AtomicBool>,
     /// To its thread, which ends when this is dropped; none before the first checkpoint, and in
     /// virtual time.
@@ -45,8 +53,8 @@ impl Judge {
         }
     }
 
-    /// The newest verdict.
-    pub(super) fn found(&self) -> Option<Arc<Judged>> {
+    /// The newest checkpoint that was judged.
+    pub(super) fn found(&self) -> Option<Found> {
         lock(&self.found).clone()
     }
 
@@ -76,16 +84,20 @@ impl Judge {
     }
 }
 
-fn note(found: &Mutex<Option<Arc<Judged>>>, until_ns: u64, record: Option<RunRecord>) {
+fn note(found: &Mutex<Option<Found>>, until_ns: u64, record: Option<RunRecord>) {
     if let Some(mut record) = record {
         // Who reads this after the run has the result instead.
         record.ended_by = EndedBy::Killed;
         debug_assert_eq!(record.check(), Ok(()), "a checkpoint is a record");
-        *lock(found) = Some(Arc::new(Judged {
-            record,
+        let judged = Judged {
+            verdict: record.verdict.clone(),
             until_ns,
             is_provisional: true,
-        }));
+        };
+        *lock(found) = Some(Found {
+            judged: Arc::new(judged),
+            record: Arc::new(record),
+        });
     }
 }
 
@@ -95,16 +107,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Judged {
-    /// The verdict.
-    pub fn verdict(&self) -> &Verdict {
-        &self.record.verdict
-    }
-
     /// At the end.
     pub(super) fn of(record: &RunRecord) -> Judged {
         Judged {
             until_ns: record.total.end_ns,
-            record: record.clone(),
+            verdict: record.verdict.clone(),
             is_provisional: false,
         }
     }

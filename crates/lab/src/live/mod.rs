@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use driver::clock::Clock;
+use measure::RunRecord;
 
 pub use follower::Follower;
 pub use judge::Judged;
@@ -48,6 +49,8 @@ struct Ring {
     newest: u64,
     place: Arc<Place>,
     wants_verdicts: bool,
+    /// The newest only: a record may have as many octets as all snapshots together.
+    checkpoint: Option<Arc<RunRecord>>,
     is_over: bool,
 }
 
@@ -76,6 +79,17 @@ impl Live {
 
     fn wants_verdicts(&self) -> bool {
         self.ring().wants_verdicts
+    }
+
+    /// What the run that goes on has measured until its newest checkpoint, concluded; none before
+    /// the first, without a run, and unless a reader wants verdicts.
+    pub fn checkpoint(&self) -> Option<Arc<RunRecord>> {
+        self.ring().checkpoint.clone()
+    }
+
+    fn keep(&self, checkpoint: Option<Arc<RunRecord>>) {
+        // The former one is freed after the ring is.
+        let _former = std::mem::replace(&mut self.ring().checkpoint, checkpoint);
     }
 
     /// Adds a snapshot, and drops the oldest ones that are too many; returns its number.

@@ -70,7 +70,10 @@ impl Publisher {
         });
         self.shown.groups = groups.collect();
         if let Some((judge, intervals)) = &mut self.judging {
-            self.shown.judged = judge.found();
+            if let Some(found) = judge.found() {
+                self.shown.judged = Some(found.judged);
+                self.live.keep(Some(found.record));
+            }
             intervals.push(interval.clone());
         }
         self.publish();
@@ -115,6 +118,7 @@ impl Drop for Publisher {
         self.shown.phase = Phase::Ended;
         (self.shown.left, self.shown.interval) = (None, None);
         self.shown.groups.clear();
+        self.live.keep(None);
         self.publish();
     }
 }

@@ -63,13 +63,13 @@ fn a_run_is_judged_at_each_checkpoint_as_at_its_end() {
         let so_far = judged[at].unwrap();
         assert!(so_far.is_provisional);
         assert_eq!(
-            (so_far.until_ns, so_far.verdict().limit),
+            (so_far.until_ns, so_far.verdict.limit),
             (ns(until_ms), Limit::Server)
         );
     }
     let last = judged.last().copied().flatten().unwrap();
     assert!(!last.is_provisional);
-    assert_eq!(last.verdict(), &record.verdict);
+    assert_eq!(last.verdict, record.verdict);
     // Who watches changes nothing.
     assert_eq!(record.to_json(), overloaded(&Live::default()).to_json());
 }
