@@ -14,7 +14,8 @@ use crate::{BEAT_EVERY, DEAD_MAN};
 /// How long an agent that was stopped itself looks once more whether its lead has said something
 /// meanwhile.
 const LAST_LOOK: Duration = Duration::from_millis(200);
-/// For how long it waits for what it is to do: that is said when all agents have been started.
+/// For how long it waits for what it is to do while its lead says nothing: that is said when all
+/// agents have been started.
 const SETUP_MAX: Duration = Duration::from_secs(120);
 
 /// What an agent is to do.
@@ -39,6 +40,10 @@ pub enum Order {
     Interrupt,
     /// The same as `Stop`, because nothing was answered.
     GiveUp,
+    /// Its record was said: what follows is of the next run.
+    RunOver,
+    /// There is no further run: the process ends.
+    End,
     /// Stop sending at once, and end with the exit code of this.
     Abandon(Abandoned),
 }
@@ -83,6 +88,9 @@ pub struct AgentLink {
     /// When it could start, and has yet to hear whether it does.
     armed: Option<Instant>,
     incoming: Incoming,
+    /// It has a run to do, from its setup to its record.
+    has_run: bool,
+    is_leaving: bool,
     is_over: bool,
     says: VecDeque<FromAgent>,
     orders: VecDeque<Order>,
@@ -98,6 +106,8 @@ impl AgentLink {
             beaten: None,
             armed: None,
             incoming: Incoming::default(),
+            has_run: false,
+            is_leaving: false,
             is_over: false,
             says: VecDeque::new(),
             orders: VecDeque::new(),
@@ -116,6 +126,7 @@ impl AgentLink {
             }
             ToAgent::Refused(refusal) => self.orders.push_back(Order::Refused(refusal)),
             ToAgent::Input(part) => self.take(part),
+            ToAgent::Forget => self.incoming.forget(),
             ToAgent::Setup(setup) => self.prepare(setup, Some(DEAD_MAN), now),
             ToAgent::Serve(setup) => self.prepare(setup, None, now),
             ToAgent::Clock { asked_ns } => self.say(FromAgent::Clock {
@@ -125,9 +136,17 @@ impl AgentLink {
             ToAgent::Beat => {}
             ToAgent::Arm { at_ns } => self.arm(at_ns, now),
             ToAgent::Go { at_ns } => self.start(Instant::from_nanos(at_ns), now),
-            ToAgent::Stop => self.orders.push_back(Order::Stop),
-            ToAgent::Interrupt => self.orders.push_back(Order::Interrupt),
-            ToAgent::GiveUp => self.orders.push_back(Order::GiveUp),
+            ToAgent::Stop => self.end_early(Order::Stop),
+            ToAgent::Interrupt => self.end_early(Order::Interrupt),
+            ToAgent::GiveUp => self.end_early(Order::GiveUp),
+            ToAgent::End => self.orders.push_back(Order::End),
+        }
+    }
+
+    /// What was said before its record had come must not end the next run.
+    fn end_early(&mut self, order: Order) {
+        if self.has_run {
+            self.orders.push_back(order);
         }
     }
 
@@ -147,9 +166,9 @@ impl AgentLink {
     }
 
     fn prepare(&mut self, setup: Value, silence_max: Option<Duration>, now: Instant) {
-        (self.silence_max, self.beaten) = (silence_max, Some(now));
+        (self.silence_max, self.beaten, self.has_run) = (silence_max, Some(now), true);
         self.say(FromAgent::Beat);
-        let inputs = self.incoming.taken();
+        let inputs = self.incoming.whole();
         self.orders.push_back(Order::Setup(setup, inputs));
     }
 
@@ -176,13 +195,29 @@ impl AgentLink {
 
     /// Says something.
     pub fn say(&mut self, message: FromAgent) {
-        if !self.is_over {
-            self.says.push_back(message);
+        if self.is_over {
+            return;
+        }
+        let is_record = matches!(message, FromAgent::Record(_));
+        self.says.push_back(message);
+        if is_record {
+            self.wait_for_next();
+        }
+    }
+
+    /// Its run is over. Until the next one it says nothing: it may be that the lead reads nothing.
+    fn wait_for_next(&mut self) {
+        (self.silence_max, self.beaten) = (Some(SETUP_MAX), None);
+        (self.armed, self.has_run) = (None, false);
+        self.orders.push_back(Order::RunOver);
+        if self.is_leaving {
+            self.orders.push_back(Order::End);
         }
     }
 
     /// Its own host asks this agent to end (SIGTERM): its lead gets what it has measured.
     pub fn leave(&mut self) {
+        self.is_leaving = true;
         self.say(FromAgent::Leaving);
         self.orders.push_back(Order::Interrupt);
     }
@@ -255,6 +290,11 @@ fn late(at: Instant, now: Instant) -> FromAgent {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use serde_json::value::RawValue;
+
     use super::*;
 
     fn at(ms: u64) -> Instant {
@@ -335,5 +375,49 @@ mod tests {
         let mut link = AgentLink::new(at(0));
         link.hear(ToAgent::Go { at_ns }, at(99));
         assert_eq!(orders(&mut link), [Order::StartAt(at(100))]);
+    }
+    #[test]
+    fn an_agent_does_one_run_after_the_other() {
+        let mut link = AgentLink::new(at(0));
+        let mut inputs = Inputs::default();
+        inputs.add(Arc::new(b"names".to_vec()));
+        for part in inputs.messages(&BTreeSet::new()) {
+            link.hear(part, at(0));
+        }
+        let record = || RawValue::from_string("{}".to_owned()).unwrap();
+        for run in 0..2 {
+            let now = at(200_000 * run);
+            link.hear(ToAgent::Setup(Value::Null), now);
+            let setup = Order::Setup(Value::Null, inputs.clone());
+            assert_eq!(orders(&mut link), [setup]);
+            link.hear(ToAgent::Stop, now);
+            assert_eq!(orders(&mut link), [Order::Stop]);
+            link.say(FromAgent::Record(record()));
+            assert_eq!(orders(&mut link), [Order::RunOver]);
+            says(&mut link);
+            // It was on its way when the record was said.
+            for stale in [ToAgent::Stop, ToAgent::Interrupt, ToAgent::GiveUp] {
+                link.hear(stale, now);
+            }
+            // The lead is at something else, and says now and then that it is there.
+            for beat in 1..200 {
+                link.hear(ToAgent::Beat, now + Duration::from_secs(beat));
+                link.pass(now + Duration::from_secs(beat));
+            }
+            assert_eq!((orders(&mut link), says(&mut link)), (vec![], 0));
+        }
+        link.hear(ToAgent::Forget, at(400_000));
+        link.hear(ToAgent::Setup(Value::Null), at(400_000));
+        let forgotten = Order::Setup(Value::Null, Inputs::default());
+        assert_eq!(orders(&mut link), [forgotten]);
+        link.say(FromAgent::Record(record()));
+        link.hear(ToAgent::End, at(400_001));
+        assert_eq!(orders(&mut link), [Order::RunOver, Order::End]);
+        // One whose lead says nothing at all ends.
+        let next = link.next_due();
+        assert_eq!(next, at(400_001) + SETUP_MAX);
+        link.pass(next);
+        link.pass(link.next_due());
+        assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
     }
 }

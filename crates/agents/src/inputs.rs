@@ -3,7 +3,7 @@
 //! An agent opens no file of its own. What its lead has read travels in parts, in front of what the
 //! agent is to do, and is compared with its hash when it is whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use data_encoding::{BASE64, HEXLOWER};
@@ -45,9 +45,15 @@ impl Inputs {
         self.0.get(hash)
     }
 
-    /// All of it, as it travels.
-    pub fn messages(&self) -> impl Iterator<Item = ToAgent> {
-        self.0.iter().flat_map(|(hash, content)| {
+    /// The hashes of all contents.
+    pub fn hashes(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+
+    /// The contents but for those of these hashes, as they travel.
+    pub fn messages(&self, known: &BTreeSet<String>) -> impl Iterator<Item = ToAgent> {
+        let missing = self.0.iter().filter(|(hash, _)| !known.contains(*hash));
+        missing.flat_map(|(hash, content)| {
             let length = content.len() as u64;
             // One that is empty travels too.
             let parts = content
@@ -95,9 +101,14 @@ impl Incoming {
         Ok(())
     }
 
-    /// Takes out what has come as a whole.
-    pub(crate) fn taken(&mut self) -> Inputs {
-        std::mem::take(&mut self.whole)
+    /// What has come as a whole.
+    pub(crate) fn whole(&self) -> Inputs {
+        self.whole.clone()
+    }
+
+    /// Keeps nothing of it.
+    pub(crate) fn forget(&mut self) {
+        *self = Incoming::default();
     }
 }
 
@@ -112,14 +123,14 @@ mod tests {
     /// What comes of the messages of these inputs, each of which `change` may change.
     fn carried(inputs: &Inputs, change: impl Fn(usize, &mut Part)) -> Result<Inputs, String> {
         let mut incoming = Incoming::default();
-        for (number, message) in inputs.messages().enumerate() {
+        for (number, message) in inputs.messages(&BTreeSet::new()).enumerate() {
             let ToAgent::Input(mut part) = message else {
                 panic!("{message:?}");
             };
             change(number, &mut part);
             incoming.take(part)?;
         }
-        Ok(incoming.taken())
+        Ok(incoming.whole())
     }
 
     #[test]
@@ -127,7 +138,13 @@ mod tests {
         let mut inputs = Inputs::default();
         let long: Vec<u8> = (0..600_000_u32).map(|it| (it % 251) as u8).collect();
         let hashes = [&long[..], b"", b"short"].map(|it| inputs.add(Arc::new(it.to_vec())));
-        assert_eq!(inputs.messages().count(), 3 + 1 + 1);
+        let parts = |known: &[&String]| {
+            let known = known.iter().map(|it| (*it).clone()).collect();
+            inputs.messages(&known).count()
+        };
+        assert_eq!(parts(&[]), 3 + 1 + 1);
+        assert_eq!(parts(&[&hashes[0]]), 1 + 1);
+        assert_eq!(parts(&hashes.each_ref()), 0);
         let arrived = carried(&inputs, |_, _| {}).unwrap();
         assert_eq!(arrived, inputs);
         assert_eq!(arrived.get(&hashes[2]).unwrap().as_slice(), b"short");

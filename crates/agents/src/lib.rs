@@ -55,4 +55,4 @@ pub const DEAD_MAN: Duration = Duration::from_secs(10);
 /// How long an agent may take to stop sending.
 pub const STOP_MAX: Duration = Duration::from_secs(1);
 /// How often either side says that it is there.
-const BEAT_EVERY: Duration = Duration::from_millis(500);
+pub const BEAT_EVERY: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use crate::inputs::Part;
 use crate::seats::{Join, Refusal};
 
 /// Version of these messages.
-const PROTOCOL: u32 = 3;
+const PROTOCOL: u32 = 4;
 
 /// What a lead says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub enum ToAgent {
     Refused(Refusal),
     /// A part of what there is to read.
     Input(Part),
+    /// What it has been given to read is not needed for another run.
+    Forget,
     /// Then: what to do. With secrets, so it is on no command line.
     Setup(Value),
     /// The same of a responder, which sends no load: it goes on while its lead says nothing.
@@ -52,6 +54,8 @@ pub enum ToAgent {
     Interrupt,
     /// The same as `Stop`, because nothing was answered.
     GiveUp,
+    /// There is no further run: last.
+    End,
 }
 
 /// What an agent says.
@@ -92,7 +96,7 @@ pub enum FromAgent {
     Checkpoint(Box<RawValue>),
     /// Its own host has asked it to end (SIGTERM): what follows is its last.
     Leaving,
-    /// Its run is over: last.
+    /// Its run is over, and it waits for the next.
     Record(Box<RawValue>),
     /// The addresses at which a responder listens, by transport.
     Listening(Value),

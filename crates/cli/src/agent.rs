@@ -95,6 +95,7 @@ impl Setup {
         Task {
             setup: setup.expect("settings are data, and their maps have names for keys"),
             inputs: self.contents,
+            is_last: false,
         }
     }
 }

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::thread;
 
-use lab::agents::{Connection, End, FromAgent, own_hello};
+use lab::agents::{Connection, End, FromAgent, Inputs, own_hello};
 use responder::certificate::from_pem;
+use serde_json::Value;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
@@ -64,10 +65,19 @@ fn on_end(end: &End) -> i32 {
     }
 }
 
-/// Does what the lead says: its task is the next message.
+/// Does what the lead says, one task after the other.
 pub(crate) fn execute(connection: &mut Connection, place: AgentIndex) -> Result<(), Failure> {
-    let setup = connection.setup();
-    let (setup, contents) = setup.ok_or_else(|| agent::by_hand("no setup"))?;
+    while let Some(task) = connection.next_task() {
+        perform(connection, task, place)?;
+    }
+    Ok(())
+}
+
+fn perform(
+    connection: &mut Connection,
+    (setup, contents): (Value, Inputs),
+    place: AgentIndex,
+) -> Result<(), Failure> {
     let setup: Setup =
         serde_json::from_value(setup).map_err(|error| agent::by_hand(&error.to_string()))?;
     inputs::take(&setup.inputs, &contents);

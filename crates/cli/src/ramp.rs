@@ -16,7 +16,7 @@ use crate::args::ramp::RampArguments;
 use crate::failure::{Failure, refuse};
 use crate::records::{Destination, Links, hand_over};
 use crate::run::group::Group;
-use crate::run::{self, unused};
+use crate::run::{self, Runner, unused};
 use crate::signals::{self, Interrupt};
 
 /// How long the last intervals may take to be looked at.
@@ -37,7 +37,9 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let live = Live::default();
     let is_simulated = group.run.is_simulated();
     let (watcher, stop) = watch(&live, (plan, is_simulated), &interrupt)?;
-    let record = run::measure(&group, &interrupt, &live);
+    let runner = Runner::new(&interrupt, &live, group.output.quiet);
+    runner.note_last();
+    let record = run::measure(&group, &runner);
     watcher.end(PATIENCE);
     let record = record?;
     let ramp = Ramp::new(&plan, &record, stop.get().copied());

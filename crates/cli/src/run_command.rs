@@ -12,8 +12,8 @@ use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
 use crate::records::{self, CheckpointFile, Destination, Links};
-use crate::run;
 use crate::run::group::Group;
+use crate::run::{self, Runner};
 use crate::scenario::{self, Point};
 use crate::signals::{self, Interrupt};
 
@@ -66,6 +66,8 @@ fn execute_points(
         None => Conditions::default(),
     };
     let live = Live::default();
+    let is_quiet = first.is_some_and(|group| group.output.quiet);
+    let runner = Runner::new(interrupt, &live, is_quiet);
     for (number, (point, groups)) in (1..).zip(runs) {
         let first = &groups[0].output;
         let destination = (first.record.as_deref())
@@ -90,7 +92,10 @@ fn execute_points(
             .as_ref()
             .filter(|_| !groups[0].run.is_simulated());
         let mut kept = kept.and_then(|it| CheckpointFile::begin(&live, it));
-        let record = run::measure_groups(groups, interrupt, &live);
+        if number == runs.len() as u64 {
+            runner.note_last();
+        }
+        let record = run::measure_groups(groups, &runner);
         if let Some(kept) = &mut kept {
             kept.stop();
         }

@@ -232,6 +232,20 @@ impl Lead {
         }
     }
 
+    /// Of the same agents, for the next run.
+    #[must_use]
+    pub fn next(&self, now: Instant) -> Lead {
+        let places: Vec<Place> = self.links.iter().map(|link| link.place.clone()).collect();
+        let mut next = Lead::new(&places, self.own.clone(), now);
+        for (link, before) in next.links.iter_mut().zip(&self.links) {
+            link.hello.clone_from(&before.hello);
+            if link.hello.is_some() {
+                link.state = State::Preparing;
+            }
+        }
+        next
+    }
+
     /// Who the agents of other hosts are.
     pub fn hellos(&self) -> impl Iterator<Item = &Hello> {
         self.links.iter().filter_map(|link| link.hello.as_ref())

@@ -91,7 +91,6 @@ pub(crate) struct Flag {
 
 const DECIDES: &str = "the search decides what is offered";
 const OF_A_RUN: &str = "use it with `throng run`";
-const ONE_RUN: &str = "use --hosts: agents that dial take part in one run";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
@@ -214,10 +213,7 @@ pub(crate) const FLAGS: [Flag; 148] = [
     run("agents").at(At::Sockets),
     run("hosts").at(At::Server),
     run("ssh").at(At::Server).needs("hosts"),
-    run("listen")
-        .at(At::Server)
-        .needs("keys")
-        .not_with(&[(Capacity, ONE_RUN), (Transports, ONE_RUN)]),
+    run("listen").at(At::Server).needs("keys"),
     run("keys").at(At::Server).needs("listen"),
     run("barrier-timeout").at(At::Server).needs("listen"),
     run("on-agent-loss").at(At::Sockets),

@@ -18,8 +18,8 @@ use crate::args::Format;
 use crate::args::capacity::CapacityArguments;
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
-use crate::run;
 use crate::run::group::Group;
+use crate::run::{self, Runner};
 use crate::signals::{self, Interrupt};
 use crate::streams;
 
@@ -41,16 +41,21 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     if !quiet {
         announce(&plan);
     }
+    let live = Live::default();
     let mut trials = Trials {
         arguments,
         base: &base,
         plan: &plan,
         interrupt: &interrupt,
-        live: Live::default(),
+        live: &live,
+        runner: Runner::new(&interrupt, &live, quiet),
         quiet,
         all_kept: true,
     };
-    let Some(capacity) = lab::capacity::find(&plan, &mut trials)? else {
+    let found = lab::capacity::find(&plan, &mut trials);
+    // Before anything is printed, which may wait for a reader.
+    trials.runner.end();
+    let Some(capacity) = found? else {
         return Err(Failure::interrupted(
             "interrupted within the first trial: nothing is known",
         ));
@@ -115,7 +120,8 @@ struct Trials<'a> {
     base: &'a Group,
     plan: &'a CapacityPlan,
     interrupt: &'a Interrupt,
-    live: Live,
+    live: &'a Live,
+    runner: Runner<'a>,
     quiet: bool,
     /// Every record could be written.
     all_kept: bool,
@@ -134,7 +140,7 @@ impl Bench for Trials<'_> {
             run: attempt.position as u64,
             of: None,
         });
-        let record = run::measure(&trial, self.interrupt, &self.live)?;
+        let record = run::measure(&trial, &self.runner)?;
         self.all_kept &= keep_one(&record, destination.as_ref());
         Ok(Made {
             record,

@@ -19,8 +19,8 @@ use settings::Run;
 use crate::args::{CompareTransportsArguments, Format};
 use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
-use crate::run;
 use crate::run::group::Group;
+use crate::run::{self, Runner};
 use crate::signals::{self, Interrupt};
 
 /// One run to be made.
@@ -115,6 +115,8 @@ fn destination(
 fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), Failure> {
     let (mut made, mut all_kept) = (Vec::new(), true);
     let live = Live::default();
+    let is_quiet = turns.iter().any(|turn| turn.group.output.quiet);
+    let runner = Runner::new(interrupt, &live, is_quiet);
     for (index, turn) in turns.iter().enumerate() {
         if interrupt.has_come() {
             break;
@@ -133,7 +135,7 @@ fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), 
             run: position as u64,
             of: Some(all as u64),
         });
-        let record = run::measure(turn.group, interrupt, &live)?;
+        let record = run::measure(turn.group, &runner)?;
         all_kept &= keep_one(&record, turn.destination.as_ref());
         if record.ended_by != EndedBy::Interrupted {
             let file = turn.destination.as_ref().map(Destination::name);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use driver::clock::Clock;
-use lab::agents::{Gate, Greeted, GreetingError, Hello, KeyFiles, Side, own_hello, read_keys};
+use lab::agents::{Fleet, Gate, GreetingError, Hello, KeyFiles, Side, own_hello, read_keys};
 use lab::run::{Division, RunRequest};
 use sha2::{Digest, Sha256};
 
@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 const MISSING_SHOWN: usize = 8;
 
 /// Where the agents of a run are that other hosts have.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Elsewhere {
     /// ssh starts them.
     Hosts(Hosts),
@@ -105,8 +106,7 @@ impl Elsewhere {
         })
     }
 
-    /// Starts the agents, or waits for them, until all have said who they are. The gate, which
-    /// refuses latecomers, is open as long as it is kept.
+    /// Starts the agents, or waits for them, until all have said who they are.
     ///
     /// # Errors
     /// One cannot be started, does not come, or is another program.
@@ -114,9 +114,9 @@ impl Elsewhere {
         &self,
         clock: Clock,
         (interrupt, is_quiet): (&Interrupt, bool),
-    ) -> Result<(Greeted, Option<Gate>), Failure> {
+    ) -> Result<Fleet, Failure> {
         match self {
-            Elsewhere::Hosts(hosts) => Ok((hosts.start(clock, interrupt)?, None)),
+            Elsewhere::Hosts(hosts) => hosts.start(clock, interrupt),
             Elsewhere::Dialling {
                 listen,
                 keys,
@@ -135,7 +135,7 @@ impl Elsewhere {
                 ));
                 let is_interrupted = || interrupt.has_come();
                 let greeted = gate.wait(*patience, clock, (is_interrupted, note));
-                Ok((greeted.map_err(not_greeted)?, Some(gate)))
+                greeted.map_err(not_greeted)
             }
         }
     }
@@ -186,10 +186,10 @@ fn numbers(missing: &[u32]) -> String {
 pub(super) fn divide(
     requests: &mut [RunRequest],
     groups: &mut [Group],
-    greeted: &Greeted,
+    fleet: &Fleet,
 ) -> Result<Division, Failure> {
-    let hellos: Vec<_> = greeted.hellos().collect();
-    refuse_loopback(requests, &hellos, greeted)?;
+    let hellos: Vec<_> = fleet.hellos().collect();
+    refuse_loopback(requests, &hellos, fleet)?;
     let agents = u32::try_from(hellos.len()).unwrap_or(u32::MAX);
     let cpus = hellos.iter().map(|hello| hello.cpus).min().unwrap_or(1);
     for (request, group) in requests.iter_mut().zip(groups.iter()) {
@@ -214,7 +214,7 @@ pub(super) fn divide(
         return Err(Failure::usage(
             format!(
                 "{}: it needs {needed} open files, and may have {limit}",
-                greeted.name(index)
+                fleet.name(index)
             ),
             "raise the limit there (`ulimit -n`), or name more hosts, or one of them more often",
         ));
@@ -229,7 +229,7 @@ pub(super) fn divide(
 fn refuse_loopback(
     requests: &[RunRequest],
     hellos: &[&Hello],
-    greeted: &Greeted,
+    fleet: &Fleet,
 ) -> Result<(), Failure> {
     let targets = requests.iter().map(|it| it.plan.target.ip());
     let Some(loopback) = targets.into_iter().find(IpAddr::is_loopback) else {
@@ -242,7 +242,7 @@ fn refuse_loopback(
         Some(agent) => Err(Failure::usage(
             format!(
                 "{}: {loopback} is that host itself there, and not the server here",
-                greeted.name(agent)
+                fleet.name(agent)
             ),
             "give --server an address that all agents reach",
         )),

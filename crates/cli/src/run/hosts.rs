@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use driver::clock::Clock;
-use lab::agents::{AgentCommand, Greeted, GreetingError, Place, greet, own_hello};
+use lab::agents::{AgentCommand, Fleet, GreetingError, Place, greet, own_hello};
 
 use super::elsewhere;
 use crate::agent;
@@ -20,7 +20,7 @@ const PROGRAM: &str = "throng";
 const HOSTS_MAX: usize = 1_024;
 
 /// Where an agent is to be started.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Host {
     /// As ssh takes it.
     name: String,
@@ -29,6 +29,7 @@ pub(super) struct Host {
 }
 
 /// The hosts of a run, and how they are reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hosts {
     each: Vec<Host>,
     ssh: Vec<String>,
@@ -55,7 +56,7 @@ impl Hosts {
     ///
     /// # Errors
     /// One cannot be started, does not answer, or is another program.
-    pub(super) fn start(&self, clock: Clock, interrupt: &Interrupt) -> Result<Greeted, Failure> {
+    pub(super) fn start(&self, clock: Clock, interrupt: &Interrupt) -> Result<Fleet, Failure> {
         let own = own_hello(elsewhere::binary()?);
         let commands: Vec<_> = self.each.iter().map(|it| it.command(&self.ssh)).collect();
         let greeted = greet(&commands, Some(own), clock, || interrupt.has_come());

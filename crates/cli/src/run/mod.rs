@@ -15,6 +15,7 @@ pub(crate) mod profile;
 mod progress;
 mod questions;
 mod request;
+mod runner;
 mod self_test;
 mod shares;
 pub(crate) mod tls;
@@ -23,7 +24,6 @@ pub(crate) mod unused;
 use std::time::Duration;
 
 use lab::agents::Connection;
-use lab::live::Live;
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 use measure::experience::GroupRecord;
@@ -32,12 +32,12 @@ use settings::Run;
 use crate::agent::{AgentIndex, Role, Shared};
 use crate::failure::Failure;
 use crate::run::group::Group;
-use crate::signals::Interrupt;
 pub(crate) use address::{address_of, lookup_failure};
 use elsewhere::Elsewhere;
 pub(crate) use elsewhere::binary;
 use prepared::prepare;
 pub(crate) use request::CLIENTS;
+pub(crate) use runner::Runner;
 pub(crate) use shares::show_shares;
 
 /// True if the run was in vain; or if the script of all clients of a group has failed, a worker did
@@ -77,17 +77,9 @@ fn was_in_vain(record: &RunRecord) -> bool {
     tried && record.total.counts.responses == 0
 }
 
-/// Runs with the progress display, and publishes what it shows; `interrupt` ends it.
-pub(crate) fn measure(
-    group: &Group,
-    interrupt: &Interrupt,
-    live: &Live,
-) -> Result<RunRecord, Failure> {
-    whole(measure_groups(
-        std::slice::from_ref(group),
-        interrupt,
-        live,
-    )?)
+/// Runs with the progress display, and publishes what it shows.
+pub(crate) fn measure(group: &Group, runner: &Runner<'_>) -> Result<RunRecord, Failure> {
+    whole(measure_groups(std::slice::from_ref(group), runner)?)
 }
 
 /// Refuses the record of a run that has lost a process, as one of several that are compared.
@@ -111,11 +103,8 @@ fn lost_processes(record: &RunRecord) -> Vec<String> {
 }
 
 /// Runs several groups of clients at once.
-pub(crate) fn measure_groups(
-    groups: &[Group],
-    interrupt: &Interrupt,
-    live: &Live,
-) -> Result<RunRecord, Failure> {
+pub(crate) fn measure_groups(groups: &[Group], runner: &Runner<'_>) -> Result<RunRecord, Failure> {
+    let (interrupt, live) = (runner.interrupt, runner.live);
     // What is decided anew for each run is decided once, whoever has a part in it.
     let mut groups = groups.to_vec();
     for group in &mut groups {
@@ -133,16 +122,16 @@ pub(crate) fn measure_groups(
     let elsewhere = Elsewhere::of(groups)?;
     let mut prepared = prepare(groups, None)?;
     show_shares(&prepared.requests, is_quiet);
-    if let Some(elsewhere) = &elsewhere {
+    if let Some(elsewhere) = elsewhere {
         let of_run = (groups, is_quiet, shown_each(first));
-        return processes::measure_on(elsewhere, prepared, of_run, (interrupt, live));
+        return processes::measure_on(elsewhere, prepared, of_run, runner);
     }
     lab::run::choose_local_addresses(&mut prepared.requests)?;
     let agents = first.generator.agents;
     if let Some(division) = lab::run::divide(&mut prepared.requests, agents)? {
         check_loss(first, &division)?;
         let of_run = (groups, is_quiet, shown_each(first));
-        return processes::measure(prepared, division, of_run, (interrupt, live));
+        return processes::measure(prepared, division, of_run, runner);
     }
     let serving = prepared.serve()?;
     let requests = &prepared.requests;

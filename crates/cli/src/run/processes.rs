@@ -5,20 +5,19 @@ use std::time::Duration;
 use driver::clock::Clock;
 use engine::PartOfRun;
 use lab::agents::{
-    AgentCommand, Carrier, Connection, Greeted, Task, greet, lead_run, start_responders,
+    AgentCommand, Carrier, Connection, Fleet, Task, greet, lead_run, start_responders,
 };
-use lab::live::Live;
 use lab::run::{Division, RunRequest, Serving};
 use measure::RunRecord;
 
 use super::elsewhere::{self, Elsewhere};
 use super::prepared::{Prepared, prepare};
 use super::progress;
+use super::runner::{Runner, Source};
 use crate::agent::{self, AgentIndex, Role, Setup, Shared, Work};
 use crate::failure::Failure;
 use crate::inputs;
 use crate::run::group::Group;
-use crate::signals::Interrupt;
 
 /// The responder of a self-test while it serves.
 enum Target {
@@ -35,7 +34,7 @@ pub(super) fn measure(
     mut prepared: Prepared,
     division: Division,
     (groups, quiet, shown_each): (&[Group], bool, Duration),
-    (interrupt, live): (&Interrupt, &Live),
+    runner: &Runner<'_>,
 ) -> Result<RunRecord, Failure> {
     let (command, clock) = (agent::command()?, Clock::of_host());
     let setup = |role: Role| {
@@ -62,9 +61,12 @@ pub(super) fn measure(
     let setup = setup(Role::Generator).at(Some(&addresses)).task();
     prepared.point_at(&addresses);
     prepared.look_before()?;
-    let commands: Vec<AgentCommand> = vec![command; division.processes as usize];
-    let greeted = greet(&commands, None, clock, || interrupt.has_come());
-    let greeted = greeted.map_err(elsewhere::not_greeted)?;
+    let source = Source::Here(division.processes);
+    let fleet = runner.fleet(&source, || {
+        let commands: Vec<AgentCommand> = vec![command; division.processes as usize];
+        let greeted = greet(&commands, None, clock, || runner.interrupt.has_come());
+        greeted.map_err(elsewhere::not_greeted)
+    })?;
     // A responder on threads of this process serves until the run is over.
     let (responders, serving) = match target {
         Target::Foreign => (None, None),
@@ -72,7 +74,7 @@ pub(super) fn measure(
         Target::Processes(carrier) => (Some(carrier), None),
     };
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    let mut record = lead(of_run, (greeted, setup), responders, (interrupt, live))?;
+    let mut record = lead(of_run, (source, fleet, setup), responders, runner)?;
     if let Some(serving) = serving {
         lab::run::note_responder(&mut record, &serving.stop(), None);
     }
@@ -81,14 +83,17 @@ pub(super) fn measure(
 
 /// Runs on other hosts.
 pub(super) fn measure_on(
-    elsewhere: &Elsewhere,
+    elsewhere: Elsewhere,
     mut prepared: Prepared,
     (groups, quiet, shown_each): (&[Group], bool, Duration),
-    (interrupt, live): (&Interrupt, &Live),
+    runner: &Runner<'_>,
 ) -> Result<RunRecord, Failure> {
     let mut groups = groups.to_vec();
-    let (greeted, _gate) = elsewhere.start(Clock::of_host(), (interrupt, quiet))?;
-    let division = elsewhere::divide(&mut prepared.requests, &mut groups, &greeted)?;
+    let source = Source::Elsewhere(elsewhere.clone());
+    let fleet = runner.fleet(&source, || {
+        elsewhere.start(Clock::of_host(), (runner.interrupt, runner.is_quiet))
+    })?;
+    let division = elsewhere::divide(&mut prepared.requests, &mut groups, &fleet)?;
     super::check_loss(&groups[0].run, &division)?;
     for group in &mut groups {
         // That is done from here.
@@ -97,22 +102,25 @@ pub(super) fn measure_on(
     let role = Role::Elsewhere;
     let setup = Setup::new(Work::Run { groups, role }, None).task();
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
-    lead(of_run, (greeted, setup), None, (interrupt, live))
+    lead(of_run, (source, fleet, setup), None, runner)
 }
 
 /// Leads the agents through the run, with the progress display.
 fn lead(
     (requests, quiet, shown_each): (&[RunRequest], bool, Duration),
-    agents: (Greeted, Task),
+    (source, fleet, task): (Source, Fleet, Task),
     responders: Option<Carrier>,
-    (interrupt, live): (&Interrupt, &Live),
+    runner: &Runner<'_>,
 ) -> Result<RunRecord, Failure> {
     let control = lab::run::control(requests);
-    interrupt.stops(&control);
-    let shown = progress::follow(live, requests, None, (quiet, shown_each));
-    let record = lead_run(agents, requests, responders, &control, live);
+    runner.interrupt.stops(&control);
+    let shown = progress::follow(runner.live, requests, None, (quiet, shown_each));
+    let agents = (fleet, runner.task(task));
+    let led = lead_run(agents, requests, responders, &control, runner.live);
     progress::end(shown);
-    Ok(record?)
+    let (record, fleet) = led?;
+    runner.keep(source, fleet);
+    Ok(record)
 }
 
 /// Does a share of a run: simulates some of the clients, or answers as the target.

@@ -1,5 +1,6 @@
 //! The lead's side: starting agents or admitting them, their streams, ending them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{Read, Write};
@@ -7,11 +8,13 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use agents::{
-    Abandoned, DEAD_MAN, Decoder, Failure, FrameError, FromAgent, Inputs, Place, ToAgent, Why,
+    Abandoned, BEAT_EVERY, DEAD_MAN, Decoder, Failure, FrameError, FromAgent, Inputs, Place,
+    ToAgent, Why,
 };
 use driver::clock::Clock;
 use proto::Instant;
@@ -56,6 +59,8 @@ pub struct Task {
     pub setup: Value,
     /// Files that it refers to.
     pub inputs: Inputs,
+    /// No run follows that may need them again.
+    pub is_last: bool,
 }
 
 /// Why the agents did not do what they were to do; all of them have been ended.
@@ -101,6 +106,10 @@ pub struct Carrier {
     /// How many there will be.
     count: u32,
     clock: Clock,
+    /// The contents that all of them have been given.
+    given: BTreeSet<String>,
+    /// They have no run: they hear by themselves that their lead is there.
+    is_waiting: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -166,6 +175,8 @@ impl Carrier {
             sender,
             count,
             clock,
+            given: BTreeSet::new(),
+            is_waiting: Arc::default(),
         }
     }
 
@@ -240,7 +251,8 @@ impl Carrier {
         let (writes, written) = sync_channel(WRITES_MAX);
         self.members[index].writes = Some(writes);
         let (sender, clock) = (self.sender.clone(), self.clock);
-        std::thread::spawn(move || write((index, clock), to, &written, &sender));
+        let is_waiting = Arc::clone(&self.is_waiting);
+        std::thread::spawn(move || write((index, clock), to, (&written, &is_waiting), &sender));
         let (sender, clock) = (self.sender.clone(), self.clock);
         std::thread::spawn(move || read((index, clock), decoder, from, &sender));
     }
@@ -281,21 +293,34 @@ impl Carrier {
         Ok(())
     }
 
-    /// Gives all agents that were started what there is to read.
+    /// Gives all agents, which have been started, what there is to read and they do not have.
     ///
     /// # Errors
     /// It is too long.
     pub(super) fn give(&mut self, inputs: &Inputs) -> Result<(), AgentsError> {
-        let frames = encoded_inputs(inputs)?;
+        let frames = encoded_inputs(inputs, &self.given)?;
+        self.given.extend(inputs.hashes().cloned());
         for index in 0..self.members.len() {
             self.write(index, Written::Inputs(Arc::clone(&frames)));
         }
         Ok(())
     }
 
+    /// Whether all wait for their next run.
+    pub(super) fn note_waiting(&self, is_waiting: bool) {
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
+    }
+
+    /// Nothing follows what was said.
+    pub(super) fn say_no_more(&mut self) {
+        for member in &mut self.members {
+            member.writes = None;
+        }
+    }
+
     /// The same for one.
     pub(super) fn give_one(&mut self, index: usize, inputs: &Inputs) -> Result<(), AgentsError> {
-        let frames = encoded_inputs(inputs)?;
+        let frames = encoded_inputs(inputs, &BTreeSet::new())?;
         self.write(index, Written::Inputs(frames));
         Ok(())
     }
@@ -464,12 +489,16 @@ fn encoded(message: &ToAgent) -> Result<Arc<[u8]>, AgentsError> {
     Ok(frames.into())
 }
 
-fn encoded_inputs(inputs: &Inputs) -> Result<Arc<[Vec<u8>]>, AgentsError> {
+/// Those that are not known.
+fn encoded_inputs(
+    inputs: &Inputs,
+    known: &BTreeSet<String>,
+) -> Result<Arc<[Vec<u8>]>, AgentsError> {
     let encode = |message| {
         agents::encode(&message)
             .map_err(|error| AgentsError::refused(format!("an input cannot be sent: {error}")))
     };
-    inputs.messages().map(encode).collect()
+    inputs.messages(known).map(encode).collect()
 }
 
 /// What an agent's host printed before it, for people.
@@ -489,11 +518,12 @@ fn who(place: &Place, (index, count): (usize, u32), pid: Option<u32>) -> String 
     }
 }
 
-/// Writes messages to an agent, until it takes no more or there are no more.
+/// Writes messages to an agent, until it takes no more or there are no more. While it has no run,
+/// the lead may be at something else: this says for it that it is there.
 fn write(
     (index, clock): (usize, Clock),
     mut stdin: impl Write,
-    written: &Receiver<Written>,
+    (written, is_waiting): (&Receiver<Written>, &AtomicBool),
     sender: &SyncSender<(usize, Carried)>,
 ) {
     let mut put = |octets: &[u8], is_part: bool| {
@@ -506,8 +536,17 @@ fn write(
         }
         stdin.flush()
     };
-    for written in written {
-        let put = match written {
+    loop {
+        let next = match written.recv_timeout(BEAT_EVERY) {
+            Ok(next) => next,
+            Err(RecvTimeoutError::Timeout) if !is_waiting.load(Ordering::Relaxed) => continue,
+            Err(RecvTimeoutError::Timeout) => match encoded(&ToAgent::Beat) {
+                Ok(frames) => Written::Frames(frames),
+                Err(_) => return,
+            },
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let put = match next {
             Written::Frames(frames) => put(&frames, false),
             Written::Inputs(parts) => parts.iter().try_for_each(|part| put(part, true)),
             Written::Clock => {

@@ -13,7 +13,8 @@ use driver::clock::Clock;
 use proto::tls::rustls::ServerConfig;
 
 use super::carrier::{Carrier, TURN};
-use super::greeting::{Greeted, GreetingError};
+use super::fleet::Fleet;
+use super::greeting::GreetingError;
 use super::keys::{self, KeyFiles};
 use super::secured::{self, Reading, Secured};
 use crate::run::RunError;
@@ -113,17 +114,17 @@ impl Gate {
         self.address
     }
 
-    /// Waits until all agents are there. `note` gets a line for each that came, left or was
-    /// refused.
+    /// Waits until all agents are there, and answers latecomers as long as they are. `note` gets a
+    /// line for each that came, left or was refused.
     ///
     /// # Errors
     /// They are not all there after `patience`, or it was interrupted.
     pub fn wait(
-        &self,
+        self,
         patience: Duration,
         clock: Clock,
         (is_interrupted, mut note): (impl Fn() -> bool, impl FnMut(&str)),
-    ) -> std::result::Result<Greeted, GreetingError> {
+    ) -> std::result::Result<Fleet, GreetingError> {
         let began = Instant::now();
         let mut beaten = began;
         loop {
@@ -145,7 +146,7 @@ impl Gate {
                 let there = there.collect();
                 drop(hall);
                 note_rest(&self.notes, note);
-                return self.begin(there, clock);
+                return Ok(self.begin(there, clock));
             }
             drop(hall);
             if is_interrupted() {
@@ -158,11 +159,7 @@ impl Gate {
     }
 
     /// Hands over the agents, in the order of their numbers.
-    fn begin(
-        &self,
-        there: Vec<Waiting>,
-        clock: Clock,
-    ) -> std::result::Result<Greeted, GreetingError> {
+    fn begin(self, there: Vec<Waiting>, clock: Clock) -> Fleet {
         let names = there.iter().map(|it| Place::Host(it.join.name.clone()));
         let places: Vec<Place> = names.collect();
         let mut lead = Lead::new(&places, Some(self.own.clone()), clock.now());
@@ -171,11 +168,13 @@ impl Gate {
             carrier.admit(waiting.connection, place);
             lead.hear(index, FromAgent::Hello(waiting.join.hello), clock.now());
         }
-        Ok(Greeted {
+        Fleet {
             carrier,
             lead,
             clock,
-        })
+            _gate: Some(self),
+            lost: 0,
+        }
     }
 }
 

@@ -6,18 +6,11 @@ use agents::{Event, Hello, Lead, Place, Why};
 use driver::clock::Clock;
 
 use super::carrier::{AgentCommand, AgentsError, Carried, Carrier, TURN, shown};
+use super::fleet::Fleet;
 
 /// Agents on one host that may be starting at a time: sshd drops further connections that are not
 /// authenticated yet from 10 on (MaxStartups).
 const AT_A_TIME: usize = 8;
-
-/// Agents that have been started, and their lead.
-#[derive(Debug)]
-pub struct Greeted {
-    pub(super) carrier: Carrier,
-    pub(super) lead: Lead,
-    pub(super) clock: Clock,
-}
 
 /// Why agents could not be started; those that were are ended.
 #[derive(Debug)]
@@ -57,18 +50,6 @@ impl From<AgentsError> for GreetingError {
     }
 }
 
-impl Greeted {
-    /// Who the agents of other hosts are.
-    pub fn hellos(&self) -> impl Iterator<Item = &Hello> {
-        self.lead.hellos()
-    }
-
-    /// An agent, for people.
-    pub fn name(&self, agent: usize) -> String {
-        self.carrier.name(agent)
-    }
-}
-
 /// Starts an agent by each command, and waits until those of other hosts have said who they are;
 /// `own` is who the lead is.
 ///
@@ -79,7 +60,7 @@ pub fn greet(
     own: Option<Hello>,
     clock: Clock,
     is_interrupted: impl Fn() -> bool,
-) -> Result<Greeted, GreetingError> {
+) -> Result<Fleet, GreetingError> {
     let places: Vec<Place> = commands.iter().map(|it| it.place.clone()).collect();
     let mut lead = Lead::new(&places, own, clock.now());
     let mut carrier = Carrier::new(commands.len() as u32, clock);
@@ -94,10 +75,12 @@ pub fn greet(
             has_greeted |= matches!(event, Event::Greeted);
         }
         if has_greeted && carrier.started() == commands.len() {
-            return Ok(Greeted {
+            return Ok(Fleet {
                 carrier,
                 lead,
                 clock,
+                _gate: None,
+                lost: 0,
             });
         }
         if is_interrupted() {

@@ -10,11 +10,13 @@
 //! lead, and agents end with the value that owns them ([`Carrier`]).
 //!
 //! * `carrier`: starting agents, their streams, their end; `process`: the same on the agent's side.
-//! * `greeting`: until all agents of other hosts have said who they are; `run`: a run.
+//! * `greeting`: until all agents of other hosts have said who they are; `fleet`: agents that wait
+//!   for their next run; `run`: a run.
 //! * `gate`: agents that dial; `secured`: their connections, `keys`: their certificates.
 //! * `serve`: a responder.
 
 mod carrier;
+mod fleet;
 mod gate;
 mod greeting;
 mod keys;
@@ -28,8 +30,9 @@ mod tests;
 
 pub use agents::{Abandoned, FromAgent, Hello, Inputs, Join, Place, Refusal, Told};
 pub use carrier::{AgentCommand, AgentsError, Carrier, Task};
+pub use fleet::Fleet;
 pub use gate::{Gate, describe};
-pub use greeting::{Greeted, GreetingError, greet};
+pub use greeting::{GreetingError, greet};
 pub use keys::{KeyFiles, Side, make_keys, read_keys};
 pub use process::{Connection, End, OnEnd, own_hello};
 pub use run::{lead_run, run_share};

@@ -199,9 +199,9 @@ impl Connection {
         Voice(self.to_link.clone())
     }
 
-    /// Waits for what this process is to do, and what there is to read; none if something else
-    /// comes first.
-    pub fn setup(&mut self) -> Option<(Value, Inputs)> {
+    /// Waits for what this process is to do next, and what there is to read; none if there is
+    /// nothing more to do.
+    pub fn next_task(&mut self) -> Option<(Value, Inputs)> {
         match self.orders.as_ref()?.recv() {
             Ok(Order::Setup(setup, inputs)) => Some((setup, inputs)),
             _ => None,
@@ -221,9 +221,14 @@ impl Connection {
         }
     }
 
-    /// The orders that follow; taken once.
+    /// The orders that follow; taken once, unless they are given back.
     pub(super) fn orders(&mut self) -> Option<Receiver<Order>> {
         self.orders.take()
+    }
+
+    /// The orders of the next run follow.
+    pub(super) fn give_back(&mut self, orders: Receiver<Order>) {
+        self.orders = Some(orders);
     }
 
     /// Waits until all that was said is written, and where it was dialled, read. One that was
@@ -350,7 +355,7 @@ fn read(
                 Ok(None) => break,
                 Ok(Some(message)) => {
                     has_lead = true;
-                    if matches!(message, ToAgent::Refused(_)) {
+                    if matches!(message, ToAgent::Refused(_) | ToAgent::End) {
                         is_finishing.store(true, Ordering::SeqCst);
                     }
                     // The link ends only with this process.

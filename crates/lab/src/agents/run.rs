@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use agents::{Event, FromAgent, Lead, Order, Outcome, Place, RunShape, ToAgent};
+use agents::{Event, FromAgent, Lead, Order, Outcome, Place, RunShape};
 use driver::clock::Clock;
 use engine::{Control, PartEvents, PartOfRun, Progress, RunOptions};
 use measure::RunRecord;
@@ -13,7 +14,7 @@ use proto::Instant;
 use serde_json::value::RawValue;
 
 use super::carrier::{AgentsError, Carried, Carrier, TURN, Task};
-use super::greeting::Greeted;
+use super::fleet::Fleet;
 use super::merged::{Counted, merged};
 use super::process::{Connection, Voice};
 use super::serve::serve_all;
@@ -22,7 +23,8 @@ use crate::live::{Live, Publisher, ShownAgent};
 use crate::run::{RunError, RunRequest, note_responder};
 use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
-/// Runs the share of an agent, and tells the lead of it.
+/// Runs the share of an agent, and tells the lead of it. The connection is ready for the next run
+/// then.
 ///
 /// # Errors
 /// [`RunError`] if it could not be started.
@@ -41,10 +43,10 @@ pub fn run_share(
         on_vain: Arc::new(move || vain.say(FromAgent::Vain)),
     };
     let control = Arc::new(Control::of_part(workers, tells));
-    if let Some(orders) = connection.orders() {
+    let obeying = connection.orders().map(|orders| {
         let control = Arc::clone(&control);
-        std::thread::spawn(move || obey(&orders, &control));
-    }
+        std::thread::spawn(move || obey(orders, &control))
+    });
     // Raises the soft limit.
     driver::cpu::open_files_max();
     let options = RunOptions {
@@ -79,6 +81,9 @@ pub fn run_share(
         engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
     let record = record::of_part(&groups, outcome, surroundings());
     say_record(&voice, &record, FromAgent::Record);
+    if let Some(Ok(Some(orders))) = obeying.map(JoinHandle::join) {
+        connection.give_back(orders);
+    }
     Ok(())
 }
 
@@ -87,15 +92,16 @@ fn say_record(voice: &Voice, record: &RunRecord, message: fn(Box<RawValue>) -> F
     voice.say(message(record));
 }
 
-/// Does what the lead orders, as long as the process lives.
-fn obey(orders: &Receiver<Order>, control: &Control) {
-    for order in orders {
-        match order {
+/// Does what the lead orders until the run is over; the orders that follow, if there is a lead.
+fn obey(orders: Receiver<Order>, control: &Control) -> Option<Receiver<Order>> {
+    loop {
+        match orders.recv().ok()? {
             Order::StartAt(at) => control.start_at(at),
             Order::Stop => control.stop(),
             Order::Interrupt | Order::Abandon(_) => control.interrupt(),
             Order::GiveUp => control.give_up(),
-            Order::Setup(..) | Order::Seated { .. } | Order::Refused(_) => {}
+            Order::RunOver => return Some(orders),
+            Order::Setup(..) | Order::Seated { .. } | Order::Refused(_) | Order::End => {}
         }
     }
 }
@@ -111,19 +117,19 @@ fn by_position(groups: &[RunRequest]) -> Vec<RunRequest> {
 
 /// Leads agents, each of which is to do `task`, through the run and merges what they measured;
 /// publishes each interval when all agents have ended it. `responders` are the target of a
-/// self-test, if that is in processes of its own. All of them are gone afterwards. If an agent was
-/// lost, the result is the last checkpoint of all.
+/// self-test, if that is in processes of its own; they are gone afterwards. If an agent was lost,
+/// the result is the last checkpoint of all. Agents that were not wait for the next run.
 ///
 /// # Errors
 /// An agent could not start, or it was lost before the first checkpoint, or that was to end the run
 /// without a result.
 pub fn lead_run(
-    (greeted, task): (Greeted, Task),
+    (mut fleet, task): (Fleet, Task),
     groups: &[RunRequest],
     responders: Option<Carrier>,
     control: &Control,
     live: &Live,
-) -> Result<RunRecord, AgentsError> {
+) -> Result<(RunRecord, Fleet), AgentsError> {
     let publisher = Publisher::begin(live, groups);
     let observing = crate::observing::begin(groups, control)?;
     let first = groups.first().map(|request| &request.asked.generator);
@@ -132,26 +138,20 @@ pub fn lead_run(
         on_loss: first.and_then(|it| it.on_agent_loss).unwrap_or_default(),
         gives_up: control.gives_up(),
     };
-    let Greeted {
-        mut carrier,
-        mut lead,
-        clock,
-    } = greeted;
-    carrier.give(&task.inputs)?;
-    carrier.say_to_all(&ToAgent::Setup(task.setup))?;
-    lead.prepare(shape);
+    fleet.give(task)?;
+    fleet.lead.prepare(shape);
     let meanwhile = Arc::new(Meanwhile {
         groups: groups.to_vec(),
-        places: (0..carrier.count() as usize)
-            .map(|agent| carrier.place(agent).clone())
+        places: fleet
+            .lead
+            .agents()
+            .map(|(place, ..)| place.clone())
             .collect(),
         watch: HostWatch::begin(groups),
         kernel_before: crate::host::counters(),
     });
     let mut leading = Leading {
-        carrier,
-        lead,
-        clock,
+        fleet,
         responders,
         kernel: None,
         meanwhile,
@@ -160,7 +160,7 @@ pub fn lead_run(
     };
     leading.lead(control)?;
     let responders = leading.responders.take();
-    let (mut record, publisher) = leading.result()?;
+    let (mut record, publisher, fleet) = leading.result()?;
     if let Some(observing) = observing {
         observing.end(&mut record);
     }
@@ -176,7 +176,7 @@ pub fn lead_run(
         }
     }
     publisher.end(&record);
-    Ok(record)
+    Ok((record, fleet))
 }
 
 /// What surrounds the agents of a run from its beginning on.
@@ -218,11 +218,9 @@ fn shown(lead: &Lead) -> Vec<ShownAgent> {
     agents.collect()
 }
 
-/// The lead of a run, and what carries its messages.
+/// A run that is led.
 struct Leading {
-    carrier: Carrier,
-    lead: Lead,
-    clock: Clock,
+    fleet: Fleet,
     responders: Option<Carrier>,
     meanwhile: Arc<Meanwhile>,
     /// What this host's kernel counted until the last checkpoint of all.
@@ -234,61 +232,63 @@ struct Leading {
 
 impl Leading {
     fn lead(&mut self, control: &Control) -> Result<(), AgentsError> {
-        while !self.lead.is_over() {
+        while !self.fleet.lead.is_over() {
             if control.is_interrupted() {
-                self.lead.interrupt();
+                self.fleet.lead.interrupt();
             } else if control.is_stopped() {
-                self.lead.stop();
+                self.fleet.lead.stop();
             }
             if let Some(responders) = &mut self.responders {
                 responders.check()?;
             }
-            let carried = self.carrier.next(TURN);
-            let now = self.clock.now();
+            let carried = self.fleet.carrier.next(TURN);
+            let now = self.fleet.clock.now();
             match carried {
                 None => {}
-                Some((agent, Carried::Message(message, at))) => self.lead.hear(agent, message, at),
-                Some((agent, Carried::Piece)) => self.lead.moves(agent),
+                Some((agent, Carried::Message(message, at))) => {
+                    self.fleet.lead.hear(agent, message, at)
+                }
+                Some((agent, Carried::Piece)) => self.fleet.lead.moves(agent),
                 Some((agent, Carried::Unreadable(error))) => {
-                    self.carrier.end(agent);
-                    self.lead.gone(agent, format!("it sent {error}"), now);
+                    self.fleet.carrier.end(agent);
+                    self.fleet.lead.gone(agent, format!("it sent {error}"), now);
                 }
                 Some((agent, Carried::Closed(why))) => {
-                    let how = self.carrier.end_of(agent, why);
-                    self.lead.gone(agent, how, now);
+                    let how = self.fleet.carrier.end_of(agent, why);
+                    self.fleet.lead.gone(agent, how, now);
                 }
             }
-            self.lead.pass(now);
+            self.fleet.lead.pass(now);
             self.settle(control)?;
         }
-        match self.lead.failure() {
+        match self.fleet.lead.failure() {
             None => Ok(()),
-            Some(failure) => Err(self.carrier.error(failure)),
+            Some(failure) => Err(self.fleet.carrier.error(failure)),
         }
     }
 
     fn settle(&mut self, control: &Control) -> Result<(), AgentsError> {
-        while let Some((agent, message)) = self.lead.poll_message() {
-            self.carrier.say(agent, &message)?;
+        while let Some((agent, message)) = self.fleet.lead.poll_message() {
+            self.fleet.carrier.say(agent, &message)?;
         }
-        while let Some(event) = self.lead.poll_event() {
+        while let Some(event) = self.fleet.lead.poll_event() {
             match event {
                 Event::Greeted => {}
                 Event::Starts(at) => {
-                    let wait = Duration::from_nanos(at.nanos_since(self.clock.now()));
+                    let wait = Duration::from_nanos(at.nanos_since(self.fleet.clock.now()));
                     self.starts = Some((at, Clock::unix_time() + wait));
                     // Signals and operations of experiments wait for the beginning.
                     control.start_at(at);
                 }
                 Event::Progress(progress) => {
-                    self.publisher.note_agents(shown(&self.lead));
+                    self.publisher.note_agents(shown(&self.fleet.lead));
                     self.publisher.show(&progress);
                 }
                 Event::Checkpoint => {
                     self.kernel = Some(self.meanwhile.kernel());
                     self.judge();
                 }
-                Event::Lost(agent) => self.carrier.end(agent),
+                Event::Lost(agent) => self.fleet.carrier.end(agent),
             }
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Leading {
 
     /// Judges the last checkpoint of all.
     fn judge(&mut self) {
-        let so_far = self.lead.so_far(self.clock.now());
+        let so_far = self.fleet.lead.so_far(self.fleet.clock.now());
         let Some(so_far) = so_far.filter(|_| self.publisher.judges()) else {
             return;
         };
@@ -314,10 +314,12 @@ impl Leading {
 
     /// What the agents have measured together; or if one was lost, what all had until their last
     /// checkpoint.
-    fn result(self) -> Result<(RunRecord, Publisher), AgentsError> {
+    fn result(self) -> Result<(RunRecord, Publisher, Fleet), AgentsError> {
         let kernel_now = self.meanwhile.kernel();
-        let outcome = self.lead.finish(self.clock.now());
-        let outcome = outcome.map_err(|failure| self.carrier.error(&failure))?;
+        let mut fleet = self.fleet;
+        let (led, now) = (fleet.next_lead(), fleet.clock.now());
+        let outcome = led.finish(now);
+        let outcome = outcome.map_err(|failure| fleet.carrier.error(&failure))?;
         let kernel = match outcome.degraded {
             Some(_) => self.kernel.unwrap_or_default(),
             None => kernel_now,
@@ -325,7 +327,8 @@ impl Leading {
         let counted = (began(self.starts, &outcome), kernel);
         let record = self.meanwhile.record(outcome, counted);
         let none = || AgentsError::refused("there is no result of all agents");
-        Ok((record.ok_or_else(none)?, self.publisher))
+        let record = record.ok_or_else(none)?;
+        Ok((record, self.publisher, fleet))
     }
 }
 

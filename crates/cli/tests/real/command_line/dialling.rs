@@ -43,10 +43,19 @@ impl Lab {
 
     /// A lead that waits for agents, and where it listens.
     fn lead(&self, flags: &str) -> (Running, SocketAddr) {
-        let mut lead = Running::begin(&format!(
-            "{} --listen 127.0.0.1:0 --keys {} {flags}",
+        self.lead_of("run", flags)
+    }
+
+    /// The same of another command.
+    fn lead_of(&self, words: &str, flags: &str) -> (Running, SocketAddr) {
+        let line = format!(
+            "{words} {} --listen 127.0.0.1:0 --keys {} {flags}",
             self.flags, self.keys
-        ));
+        );
+        let mut command = Command::new(THRONG);
+        command.args(line.split_whitespace()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut lead = Running::from_command(command);
         let line = lead.wait_for("waiting for");
         let address = line.split(" at ").nth(1).unwrap();
         let address = address.split_whitespace().next().unwrap();
@@ -128,6 +137,79 @@ fn agents_that_dial_divide_a_run_exactly() {
     assert!(divided.agents.iter().all(|agent| agent.clock.is_some()));
     let received = divided.total.counts.sent + together.total.counts.sent;
     assert_eq!(lab.responder.counters().get("queries received"), received);
+}
+
+/// Dialling once, and reading the names once.
+#[test]
+fn agents_that_dial_serve_all_runs_of_a_command() {
+    let lab = Lab::new("dialling-runs");
+    let sweep = "[sweep]\nrate = [100, 200, 300]\n";
+    let scenario = lab.folder.write("sweep.toml", sweep);
+    let load = "--clients 8 --duration 500ms --timeout 20s --agents 2 --workers 2";
+    let record = lab.folder.path("record.json");
+    let words = format!("run {scenario}");
+    let (mut lead, address) = lab.lead_of(&words, &format!("{load} --record {record}"));
+    let agents = [0, 1].map(|index| Stays::new(lab.agent(address, index)));
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    for agent in agents {
+        assert_eq!(agent.end(), Some(0));
+    }
+    let mut sent = 0;
+    for rate in [100, 200, 300] {
+        let path = lab.folder.path(&format!("record-rate={rate}.json"));
+        let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(record.generators, 2);
+        assert_eq!(record.total.counts.offered, rate / 2);
+        sent += record.total.counts.sent;
+    }
+    let records = lab.folder.path("records");
+    let search = format!("--agents 2 --start 200 --max 400 --trial-duration 1s");
+    let (mut lead, address) = lab.lead_of("capacity", &format!("{search} --records {records}"));
+    let agents = [1, 0].map(|index| Stays::new(lab.agent(address, index)));
+    let (_, _, said) = lead.ended();
+    for agent in agents {
+        assert_eq!(agent.end(), Some(0), "{said}");
+    }
+    let files = fs::read_dir(records).unwrap().map(|it| it.unwrap().path());
+    let trials = files.filter(|it| it.to_str().unwrap().contains("trial-"));
+    let trials = trials.map(|it| RunRecord::from_json(&fs::read_to_string(it).unwrap()).unwrap());
+    let trials: Vec<RunRecord> = trials.collect();
+    assert!(trials.len() >= 2, "{said}");
+    assert!(trials.iter().all(|it| it.generators == 2));
+    sent += trials
+        .iter()
+        .map(|it| it.warmup.counts.sent + it.total.counts.sent)
+        .sum::<u64>();
+    assert_eq!(lab.responder.counters().get("queries received"), sent);
+}
+
+/// The second run has an agent that leaves in it.
+#[test]
+fn an_agent_that_leaves_between_two_runs_is_named() {
+    let lab = Lab::new("dialling-between");
+    let sweep = "[sweep]\nrate = [100, 200, 300]\n";
+    let scenario = lab.folder.write("sweep.toml", sweep);
+    let record = lab.folder.path("record.json");
+    let load = "--clients 8 --duration 500ms --interval 100ms --agents 2 --workers 2 \
+                --barrier-timeout 30s";
+    let words = format!("run {scenario}");
+    let (mut lead, address) = lab.lead_of(&words, &format!("{load} --record {record}"));
+    let [leaves, stays] = [0, 1].map(|index| Stays::new(lab.agent(address, index)));
+    lead.wait_for("rate 200");
+    leaves.signal("KILL");
+    let (code, _, said) = lead.ended();
+    // Before its first checkpoint there is no result; afterwards there is a degraded one, and the
+    // run after that has no agents.
+    assert_ne!(code, Some(0), "{said}");
+    assert!(
+        said.contains("agent 1 of 2 (node)") || said.contains("did not come"),
+        "{said}"
+    );
+    assert_eq!(leaves.end(), None);
+    assert_eq!(stays.end(), Some(97));
+    let first = lab.folder.path("record-rate=100.json");
+    RunRecord::from_json(&fs::read_to_string(first).unwrap()).unwrap();
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::process::{Responder, THRONG, throng};
 /// a network of its own.
 const ELSEWHERE: &str = r#"#!/bin/sh
 host=$1; shift
+echo $host >> FOLDERstarted
 cd /
 case $host in
   day*)

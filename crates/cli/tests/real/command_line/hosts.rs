@@ -45,6 +45,27 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
 }
 
 #[test]
+fn agents_are_started_once_for_all_runs_of_a_command() {
+    let fleet = Fleet::new("hosts-runs", &["here", "day"]);
+    let records = fleet.folder.path("records");
+    let transports = "--transports udp,tcp --repeat 2 --rate 200 --duration 300ms --timeout 20s";
+    let line = format!("compare-transports {transports} --records {records} --quiet");
+    throng(&format!("{line} {}", fleet.flags)).succeeded();
+    let started = fs::read_to_string(fleet.folder.path("started")).unwrap();
+    // Both at once.
+    let mut started: Vec<&str> = started.lines().collect();
+    started.sort_unstable();
+    assert_eq!(started, ["day", "here"]);
+    let files = fs::read_dir(records).unwrap().map(|it| it.unwrap().path());
+    let records = files.map(|it| RunRecord::from_json(&fs::read_to_string(it).unwrap()).unwrap());
+    let records: Vec<RunRecord> = records.collect();
+    assert_eq!(records.len(), 4);
+    assert!(records.iter().all(|it| it.generators == 2));
+    let sent = records.iter().map(|it| it.total.counts.sent).sum::<u64>();
+    assert_eq!(fleet.received(), sent);
+}
+
+#[test]
 fn agents_replay_the_capture_that_was_read_here() {
     // On `day` there is no such file.
     let fleet = Fleet::new("hosts-replay", &["here", "day"]);

@@ -236,6 +236,7 @@ impl Process {
                     self.control.start_at(at);
                 }
                 Order::Seated { .. } | Order::Refused(_) => {}
+                Order::RunOver | Order::End => {}
                 Order::Stop => self.control.stop(),
                 Order::Interrupt => self.control.interrupt(),
                 Order::GiveUp => self.control.give_up(),

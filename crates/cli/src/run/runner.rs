@@ -1,0 +1,94 @@
+//! The runs of one command: agents stay for the next one.
+
+use std::cell::{Cell, RefCell};
+
+use lab::agents::{Fleet, Task};
+use lab::live::Live;
+
+use super::elsewhere::Elsewhere;
+use crate::failure::Failure;
+use crate::signals::Interrupt;
+
+/// Where the agents of a run are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Processes of this host.
+    Here(u32),
+    /// On other hosts.
+    Elsewhere(Elsewhere),
+}
+
+/// What the runs of a command have in common. Its end ends the agents.
+pub(crate) struct Runner<'a> {
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) live: &'a Live,
+    /// Nothing is said of agents that come.
+    pub(super) is_quiet: bool,
+    /// No run follows the next one.
+    is_last: Cell<bool>,
+    fleet: RefCell<Option<(Source, Fleet)>>,
+}
+
+impl<'a> Runner<'a> {
+    /// For any number of runs.
+    pub(crate) fn new(interrupt: &'a Interrupt, live: &'a Live, is_quiet: bool) -> Self {
+        Runner {
+            interrupt,
+            live,
+            is_quiet,
+            is_last: Cell::new(false),
+            fleet: RefCell::default(),
+        }
+    }
+
+    /// No run follows the next one: agents end with it, and not when its result is printed.
+    pub(crate) fn note_last(&self) {
+        self.is_last.set(true);
+    }
+
+    /// Ends the agents, which wait for the next run.
+    pub(crate) fn end(&self) {
+        if let Some((_, fleet)) = self.fleet.take() {
+            fleet.end();
+        }
+    }
+
+    /// The agents of the run before if that had the same, or those that `start` starts.
+    pub(super) fn fleet(
+        &self,
+        source: &Source,
+        start: impl FnOnce() -> Result<Fleet, Failure>,
+    ) -> Result<Fleet, Failure> {
+        match self.fleet.take() {
+            Some((before, fleet)) if before == *source => return Ok(fleet),
+            // An address to listen on has to be free for the next one.
+            Some((_, fleet)) => fleet.end(),
+            None => {}
+        }
+        start()
+    }
+
+    /// What the agents are to do, as far as the runs of this command are concerned.
+    pub(super) fn task(&self, task: Task) -> Task {
+        Task {
+            is_last: self.is_last.get(),
+            ..task
+        }
+    }
+
+    /// Keeps the agents of a run for the next one, if there is one. Where one was lost, the others
+    /// are to be started again with it.
+    pub(super) fn keep(&self, source: Source, fleet: Fleet) {
+        match self.is_last.get() {
+            true => fleet.end(),
+            false if fleet.is_whole() => drop(self.fleet.replace(Some((source, fleet)))),
+            false => {}
+        }
+    }
+}
+
+impl Drop for Runner<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,82 @@
+//! Agents that wait for a run, one after the other.
+
+use std::time::Duration;
+
+use agents::{Hello, Lead, ToAgent};
+use driver::clock::Clock;
+
+use super::carrier::{AgentsError, Carried, Carrier, TURN, Task};
+use super::gate::Gate;
+
+/// How long agents may take to end that have no more to do.
+const END_MAX: Duration = Duration::from_secs(2);
+
+/// Agents that have said who they are. They end when it is dropped, and by themselves with
+/// [`Fleet::end`].
+#[derive(Debug)]
+pub struct Fleet {
+    pub(super) carrier: Carrier,
+    pub(super) lead: Lead,
+    pub(super) clock: Clock,
+    /// Where they came in, if they have dialled: latecomers are answered as long as this is there.
+    pub(super) _gate: Option<Gate>,
+    /// How many have been lost.
+    pub(super) lost: u32,
+}
+
+impl Fleet {
+    /// Who the agents of other hosts are.
+    pub fn hellos(&self) -> impl Iterator<Item = &Hello> {
+        self.lead.hellos()
+    }
+
+    /// How many agents there are.
+    pub fn count(&self) -> u32 {
+        self.carrier.count()
+    }
+
+    /// An agent, for people.
+    pub fn name(&self, agent: usize) -> String {
+        self.carrier.name(agent)
+    }
+
+    /// Gives all agents what they are to do, and what they have not read yet.
+    pub(super) fn give(&mut self, task: Task) -> Result<(), AgentsError> {
+        self.carrier.note_waiting(false);
+        self.carrier.give(&task.inputs)?;
+        self.carrier.say_to_all(&ToAgent::Setup(task.setup))?;
+        if task.is_last {
+            self.carrier.say_to_all(&ToAgent::Forget)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next run; returns what led this one.
+    pub(super) fn next_lead(&mut self) -> Lead {
+        let lost = self.lead.agents().filter(|(_, _, is_lost)| *is_lost);
+        self.lost = lost.count() as u32;
+        let next = self.lead.next(self.clock.now());
+        self.carrier.note_waiting(true);
+        std::mem::replace(&mut self.lead, next)
+    }
+
+    /// True if no agent has been lost.
+    pub fn is_whole(&self) -> bool {
+        self.lost == 0
+    }
+
+    /// There is no further run: all agents end by themselves, with exit code 0.
+    pub fn end(mut self) {
+        let until = self.clock.now() + END_MAX;
+        // It is short enough for a frame.
+        let _ = self.carrier.say_to_all(&ToAgent::End);
+        self.carrier.say_no_more();
+        let mut there = self.carrier.count() - self.lost;
+        while there > 0 && self.clock.now() < until {
+            if let Some((_, Carried::Closed(_) | Carried::Unreadable(_))) = self.carrier.next(TURN)
+            {
+                there -= 1;
+            }
+        }
+    }
+}
