@@ -54,6 +54,11 @@ impl Failure {
         }
     }
 
+    /// A file or folder that cannot be written; the hint is that of the error, if it has one.
+    pub(crate) fn unwritable(what: impl Display, error: &io::Error, hint: &str) -> Self {
+        Failure::usage(what, lab::files::cure(error).unwrap_or(hint))
+    }
+
     /// It was started and failed. Exit code 1.
     pub(crate) fn in_operation(what: impl Display) -> Self {
         Failure {

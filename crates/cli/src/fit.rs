@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use capture::fit::{Fit, FitOptions};
 use capture::{Capture, CaptureError, Format, Observed, Options, Skipped};
+use lab::files::{self, Access};
 
 use crate::args::fit::FitArguments;
 use crate::failure::{Failure, print};
@@ -48,9 +49,10 @@ pub(crate) fn execute(arguments: &FitArguments) -> Result<ExitCode, Failure> {
             if path == Path::new("-") {
                 print(&toml)?;
             } else {
-                std::fs::write(path, toml).map_err(|error| {
-                    Failure::usage(
+                files::write(path, Access::Umask, toml).map_err(|error| {
+                    Failure::unwritable(
                         format!("cannot write the profile to {}: {error}", path.display()),
+                        &error,
                         "give --output a file in a folder that exists and may be written",
                     )
                 })?;

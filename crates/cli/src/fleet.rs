@@ -1,8 +1,6 @@
 //! `throng fleet`: keys, and agents that dial their lead.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -14,6 +12,7 @@ use lab::agents::{
     Abandoned, Connection, End, FromAgent, Join, KeyFiles, Refusal, Side, describe, make_keys,
     own_hello, read_keys,
 };
+use lab::files::{self, Access};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -45,18 +44,17 @@ fn keys(arguments: &KeysArguments) -> Result<ExitCode, Failure> {
     let folder = &arguments.folder;
     let made = make_keys()?;
     let cannot = |path: &Path, error: std::io::Error| {
-        Failure::usage(
+        Failure::unwritable(
             format!("cannot make {}: {error}", path.display()),
+            &error,
             "name a folder that does not exist, in one that can be written",
         )
     };
-    let made_folder = DirBuilder::new().mode(0o700).create(folder);
+    let made_folder = files::make_private_folder(folder);
     made_folder.map_err(|error| cannot(folder, error))?;
     for (name, text) in &made {
         let path = folder.join(name);
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(&path);
-        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        let written = files::write_new(&path, Access::Owner, text);
         written.map_err(|error| cannot(&path, error))?;
     }
     Ok(ExitCode::SUCCESS)

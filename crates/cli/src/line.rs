@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use lab::files::{self, Access};
 use lab::line::{Ended, Line, LineRequest, clear_leftovers};
 use measure::line::Impairment;
 use measure::notation::counted;
@@ -13,7 +14,6 @@ use crate::args::DocumentFormat;
 use crate::args::line::{EachWay, LineArguments};
 use crate::child;
 use crate::failure::{Failure, print};
-use crate::records;
 use crate::signals;
 
 /// How long a line without --duration may last: a forgotten one must end some day.
@@ -118,7 +118,7 @@ fn report(arguments: &LineArguments, ended: &Ended) -> Result<(), Failure> {
         }
     };
     match &arguments.output {
-        Some(path) => records::replace(path, &text).map_err(|error| {
+        Some(path) => files::write(path, Access::Umask, &text).map_err(|error| {
             crate::terminal::text(&text);
             let what = format!("cannot write {}: {error}", path.display());
             Failure::in_operation(what)

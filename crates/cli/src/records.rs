@@ -15,7 +15,7 @@ use crate::args::{Format, MergeArguments};
 use crate::failure::{Failure, print};
 use crate::inputs;
 pub(crate) use checkpoint::CheckpointFile;
-pub(crate) use destination::{Destination, Links, replace};
+pub(crate) use destination::{Destination, Links};
 
 /// Merges records.
 pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {

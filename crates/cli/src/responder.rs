@@ -1,7 +1,6 @@
 //! `throng responder`: a synthetic target with programmable behaviour.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
 use lab::agents::{Carrier, Connection, serve_all, start_responders};
+use lab::files::{self, Access};
 use lab::run::{ResponderShare, Serving, SocketUse};
 use proto::Transport;
 use proto::doq::MessageIds;
@@ -59,9 +59,11 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     };
     // Before anything listens: who waits for the addresses below finds the certificate.
     if let (Some(path), Some(identity)) = (&arguments.write_certificate, &identity) {
-        fs::write(path, &identity.certificate_pem).map_err(|error| {
-            Failure::usage(
+        let written = files::write(path, Access::Umask, &identity.certificate_pem);
+        written.map_err(|error| {
+            Failure::unwritable(
                 format!("cannot write {}: {error}", path.display()),
+                &error,
                 "give --write-certificate a file in a folder that exists and may be written",
             )
         })?;
@@ -102,12 +104,10 @@ fn write_counters(arguments: &ResponderArguments, counters: &Counters) -> Result
     };
     let named: BTreeMap<&str, u64> = counters.named().into_iter().collect();
     let json = serde_json::to_string_pretty(&named).map_err(Failure::in_operation)?;
-    let mut new = path.clone().into_os_string();
-    new.push(".new");
-    let written = fs::write(&new, json + "\n").and_then(|()| fs::rename(&new, path));
-    written.map_err(|error| {
-        Failure::usage(
+    files::write(path, Access::Umask, json + "\n").map_err(|error| {
+        Failure::unwritable(
             format!("cannot write {}: {error}", path.display()),
+            &error,
             "give --counters a file in a folder that exists and may be written",
         )
     })

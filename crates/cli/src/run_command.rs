@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use lab::files::{self, Access, Opening};
 use lab::live::{Live, Place};
 use measure::RunRecord;
 
@@ -41,7 +42,7 @@ pub(crate) fn execute_groups(
                 thread::park_timeout(BEGUN_EVERY);
             }
             // Who waits for a file that cannot be made sees the run end.
-            let _ = std::fs::write(path, "");
+            let _ = files::open(&path, Opening::Emptied, Access::Umask);
         });
     }
     execute_points(&[(Point::default(), groups)], &interrupt)

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use lab::files;
 use lab::groups::Rounds;
 use lab::target::products;
 use lab::target::{
@@ -87,7 +88,7 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     }
     let server = cell.start()?;
     let names = server.folder().join(NAMES);
-    std::fs::write(&names, &data.questions).map_err(Failure::in_operation)?;
+    files::write_in_place(&names, &data.questions).map_err(Failure::in_operation)?;
     prepare_cache(&cell, &server, &data.questions)?;
     if !arguments.command.is_empty() {
         return beside(arguments, &server, names);

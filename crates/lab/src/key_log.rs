@@ -1,13 +1,14 @@
 //! A file of TLS secrets in the format that Wireshark and others read (NSS key log; RFC 9850), to
 //! decrypt captures of a run.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
 
 use proto::tls::rustls::KeyLog;
+
+use crate::files::{self, Access, Opening};
 
 /// A key log that appends a line for each secret at once, so that a capture can be read while the
 /// run lasts. Costs a handshake a few system calls and a lock that all workers share.
@@ -30,11 +31,7 @@ impl KeyLogFile {
     /// # Errors
     /// The file cannot be opened or made.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
+        let file = files::open(path, Opening::Append, Access::Owner)?;
         Ok(KeyLogFile {
             state: Mutex::new(State {
                 file,

@@ -28,6 +28,7 @@
 //!   `host::usage` whose the CPU time is: ours, the target's, or something else's.
 //! * `live`: what runs show while they go on, for any number of readers: the newest snapshots, each
 //!   with its number.
+//! * `files`: the one way to write files, also where other users may write.
 //! * `key_log`: TLS secrets as a file, for those who decrypt captures.
 //! * `observing`: what servers tell of themselves beside a run, into its record.
 //! * `line`: a delay line between two network namespaces.
@@ -48,6 +49,7 @@ pub mod agents;
 pub mod capacity;
 pub mod ceiling;
 pub mod experiment;
+pub mod files;
 pub mod groups;
 pub mod host;
 pub mod key_log;

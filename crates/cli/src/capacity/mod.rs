@@ -3,11 +3,11 @@
 
 mod arguments;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::capacity::{Attempt, Bench, Made};
+use lab::files;
 use lab::host::{CpuReading, Host};
 use lab::live::{Live, Place};
 use measure::capacity::{CapacityPlan, Purpose, Trial};
@@ -76,9 +76,10 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
 
 /// Makes the folder of the records; where the answer goes.
 fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
-    fs::create_dir_all(folder).map_err(|error| {
-        Failure::usage(
+    files::make_folders(folder).map_err(|error| {
+        Failure::unwritable(
             format!("cannot create the folder {}: {error}", folder.display()),
+            &error,
             "give --records a folder that exists or can be created",
         )
     })?;

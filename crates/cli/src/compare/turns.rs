@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
 use lab::experiment::{Order, turns};
+use lab::files;
 use measure::record::EndedBy;
 
 use super::Records;
@@ -94,12 +95,13 @@ pub(super) fn make(
 /// A folder without records: those of another comparison must not be taken for this one's.
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
-        Failure::usage(
+        Failure::unwritable(
             format!("cannot create the folder {}: {error}", folder.display()),
+            &error,
             "give --records a folder that can be created",
         )
     };
-    fs::create_dir_all(folder).map_err(cannot)?;
+    files::make_folders(folder).map_err(cannot)?;
     match fs::read_dir(folder).map_err(cannot)?.next() {
         Some(_) => Err(Failure::usage(
             format!("the folder {} is not empty", folder.display()),

@@ -5,11 +5,11 @@
 
 mod arguments;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::experiment::{self, Order};
+use lab::files;
 use lab::live::{Live, Place};
 use measure::RunRecord;
 use measure::comparison::{Cell, Comparison};
@@ -77,9 +77,10 @@ fn turns<'a>(
     arguments: &CompareTransportsArguments,
 ) -> Result<Vec<Turn<'a>>, Failure> {
     if let Some(folder) = &arguments.records {
-        fs::create_dir_all(folder).map_err(|error| {
-            Failure::usage(
+        files::make_folders(folder).map_err(|error| {
+            Failure::unwritable(
                 format!("cannot create the folder {}: {error}", folder.display()),
+                &error,
                 "give --records a folder that exists or can be created",
             )
         })?;

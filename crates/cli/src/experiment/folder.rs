@@ -1,12 +1,12 @@
 //! The folder of an experiment: its file, a record and a log of each run, the index.
 
-use std::fs::{self, File, Permissions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use history::{History, Update};
 use lab::experiment;
+use lab::files::{self, Access, Opening};
 use measure::internet::Internet;
 use measure::line::Line;
 use serde::Serialize;
@@ -39,20 +39,17 @@ impl Folder {
     /// Makes the folder for the experiment with this text, or opens the one that it has.
     pub(super) fn open(path: &Path, text: &str) -> Result<Folder, Failure> {
         let cannot = |error: std::io::Error| {
-            Failure::usage(
+            Failure::unwritable(
                 format!("cannot create the folder {}: {error}", path.display()),
+                &error,
                 "give --output a folder that can be created or written",
             )
         };
         for folder in [RECORDS, LOGS] {
-            fs::create_dir_all(path.join(folder)).map_err(cannot)?;
+            files::make_folders(&path.join(folder)).map_err(cannot)?;
         }
-        let options = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .to_owned();
-        let mut lock = options.open(path.join(LOCK)).map_err(cannot)?;
+        let lock = files::open(&path.join(LOCK), Opening::Lock, Access::Umask);
+        let mut lock = lock.map_err(cannot)?;
         match lock.try_lock() {
             // The owner's PID is for people; the lock itself is the kernel's.
             Ok(()) => lock
@@ -102,7 +99,7 @@ impl Folder {
     pub(super) fn manifest(&self, turn: &Turn) -> PathBuf {
         let folder = self.path.join(MANIFESTS);
         // The first who writes there says what is wrong.
-        let _ = fs::create_dir_all(&folder);
+        let _ = files::make_folders(&folder);
         folder.join(format!("{}.json", turn.name()))
     }
 
@@ -120,7 +117,7 @@ impl Folder {
     /// Sets the records of a start aside, which is then made once more.
     pub(super) fn set_aside(&self, turn: &Turn, runs: u32) -> Result<(), Failure> {
         let folder = self.repeated(turn);
-        fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+        files::make_folders(&folder).map_err(|error| cannot_write(&folder, &error))?;
         for run in Run::all(turn, runs) {
             let record = self.record(&run);
             // What looks for records must not find it.
@@ -149,7 +146,8 @@ impl Folder {
     /// What a run printed.
     pub(super) fn log(&self, run: &Run<'_>) -> Result<File, Failure> {
         let path = self.path.join(LOGS).join(format!("{}.txt", run.name()));
-        File::create(&path).map_err(|error| cannot_write(&path, &error))
+        let opened = files::open(&path, Opening::Emptied, Access::Umask);
+        opened.map_err(|error| cannot_write(&path, &error))
     }
 
     /// What a run said when it failed: the last error of its log.
@@ -190,20 +188,21 @@ impl Folder {
     pub(super) fn ceiling(&self, turn: &Turn) -> Result<PathBuf, Failure> {
         let path = ceiling_in(&self.path, &turn.levels);
         let folder = path.parent().unwrap_or(&path);
-        fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        files::make_folders(folder).map_err(|error| cannot_write(folder, &error))?;
         Ok(path)
     }
 
     /// What the run of a ceiling printed.
     pub(super) fn log_of_ceiling(&self, turn: &Turn) -> Result<File, Failure> {
         let path = self.ceiling(turn)?.with_extension("txt");
-        File::create(&path).map_err(|error| cannot_write(&path, &error))
+        let opened = files::open(&path, Opening::Emptied, Access::Umask);
+        opened.map_err(|error| cannot_write(&path, &error))
     }
 
     /// What hooks printed, of all runs.
     pub(super) fn hooks_log(&self) -> Result<File, Failure> {
         let path = self.path.join(HOOKS_LOG);
-        let opened = File::options().create(true).append(true).open(&path);
+        let opened = files::open(&path, Opening::Append, Access::Umask);
         opened.map_err(|error| cannot_write(&path, &error))
     }
 
@@ -244,8 +243,8 @@ pub(super) fn ceiling_in(folder: &Path, load: &Levels) -> PathBuf {
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).map_err(Failure::in_operation)?;
     let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, json + "\n"))
+    files::make_folders(folder)
+        .and_then(|()| files::write(path, Access::Umask, json + "\n"))
         .map_err(|error| cannot_write(path, &error))
 }
 
@@ -254,17 +253,17 @@ fn write_copy(path: &Path, text: &str) -> std::io::Result<()> {
     let has_keys = ["tsig", "doh-header", "@"]
         .iter()
         .any(|flag| text.contains(flag));
-    let mode = if has_keys { 0o600 } else { 0o666 };
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true).mode(mode);
-    let mut file = options.open(path)?;
-    if has_keys {
-        // It may have been there before.
-        file.set_permissions(Permissions::from_mode(mode))?;
-    }
-    file.write_all(text.as_bytes())
+    let access = match has_keys {
+        true => Access::Owner,
+        false => Access::Umask,
+    };
+    files::write(path, access, text)
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::in_operation(format!("cannot write {}: {error}", path.display()))
+    let failure = Failure::in_operation(format!("cannot write {}: {error}", path.display()));
+    match files::cure(error) {
+        Some(cure) => failure.or_hint(cure),
+        None => failure,
+    }
 }

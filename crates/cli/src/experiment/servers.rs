@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use lab::experiment;
+use lab::files;
 use lab::target::{
     Cache, Cell, Change, Data, Product, RunningServer, Service, Topology, Zone, products,
 };
@@ -127,7 +128,7 @@ impl ServerCell {
         cell.services.retain(is_asked);
         let server = cell.start()?;
         let questions = server.folder().join("names");
-        std::fs::write(&questions, &self.questions).map_err(Failure::in_operation)?;
+        files::write_in_place(&questions, &self.questions).map_err(Failure::in_operation)?;
         for Group { run, .. } in groups {
             let transport = run.transport;
             let address = server.endpoints().address(transport).ok_or_else(|| {

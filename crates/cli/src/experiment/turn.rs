@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::Instant;
 
+use lab::files::{self, Access};
 use lab::target::{Change, Changed, RunningServer};
 use measure::RunRecord;
 use measure::metric::Metric;
@@ -209,7 +210,7 @@ fn finish(
         None => Ok(()),
         Some(performed) => {
             let noted = performed.note(&mut record);
-            fs::write(&unfinished, record.to_json_pretty() + "\n")
+            files::write(&unfinished, Access::Umask, record.to_json_pretty() + "\n")
                 .map_err(|error| failed(error.to_string()))?;
             noted
         }

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lab::files::{self, Access};
 use lab::live::{Follower, Live};
 use measure::RunRecord;
 
 use super::Destination;
-use super::destination::{put, replace_by};
+use super::destination::put;
 
 /// How long the end of a run waits for a checkpoint that is being written.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -80,7 +81,7 @@ impl Checkpoints {
         if self.has_failed || self.written.as_ref().is_some_and(is_written) {
             return;
         }
-        if let Err(error) = replace_by(&self.path, &|file| put(&record, file)) {
+        if let Err(error) = files::replace(&self.path, Access::Umask, &|file| put(&record, file)) {
             self.has_failed = true;
             let path = self.path.display();
             tell!("warning: no checkpoint of this run is kept: cannot write to {path}: {error}");

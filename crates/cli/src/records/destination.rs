@@ -1,13 +1,14 @@
 //! Where a record or another document goes: checked before the run, written whole or not at all.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Result, Write};
+use std::fs::{self, File};
+use std::io::{BufWriter, Error, ErrorKind, Result, Write};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
+use lab::files::{self, Access, Content};
 use measure::RunRecord;
 use rustix::fs::{Mode, OFlags};
 
@@ -63,12 +64,9 @@ impl Destination {
         path: &Path,
         links: Links,
     ) -> std::result::Result<Self, Failure> {
-        let cannot = |reason: String| {
-            Failure::usage(
-                format!("cannot write to {}: {reason}", path.display()),
-                format!("give {flag} a file in a folder that exists and may be written"),
-            )
-        };
+        let what = |reason: &str| format!("cannot write to {}: {reason}", path.display());
+        let hint = format!("give {flag} a file in a folder that exists and may be written");
+        let refused = |error: Error| Failure::unwritable(what(&error.to_string()), &error, &hint);
         if let (Some(target), Links::Refused) = (link_to_file(path), links) {
             let target = target.display();
             return Err(Failure::usage(
@@ -78,20 +76,12 @@ impl Destination {
         }
         let is_pipe = |it: fs::Metadata| it.file_type().is_fifo();
         if path.metadata().is_ok_and(is_pipe) {
-            return Err(cannot(
-                "it is a named pipe, which may have no reader".into(),
-            ));
+            let what = what("it is a named pipe, which may have no reader");
+            return Err(Failure::usage(what, hint));
         }
-        let existed = path.exists();
-        let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.map_err(|error| cannot(error.to_string()))?;
-        // What a link leads to is replaced, not the link; now there is a file that it leads to.
-        let resolved = path.is_symlink().then(|| fs::canonicalize(path).ok());
-        let path = resolved.flatten().unwrap_or_else(|| path.to_owned());
-        if !existed {
-            // Only a folder that somebody changes meanwhile can keep the empty file.
-            let _ = fs::remove_file(&path);
-        }
+        // What a link leads to is replaced, not the link.
+        let path = files::resolve(path).map_err(refused)?;
+        files::check(&path).map_err(refused)?;
         match claim(&path) {
             Ok(claim) => Ok(Destination {
                 path,
@@ -137,18 +127,17 @@ impl Destination {
     }
 
     fn write_content(&self, content: Content<'_>) -> std::result::Result<(), Failure> {
-        let Err(error) = replace_by(&self.path, content) else {
+        let Err(error) = files::replace(&self.path, Access::Umask, content) else {
             return Ok(());
         };
         let path = self.path.display();
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         // With what comes before it, a name as long as can be would be too long.
         let name: String = name.chars().take(KEPT_NAME_MAX).collect();
-        let kept = std::env::temp_dir().join(format!("throng-{}-{name}", std::process::id()));
         let failed = Failure::in_operation(format!("cannot write to {path}: {error}"));
-        Err(match replace_by(&kept, content) {
-            Ok(()) => failed.or_hint(&format!("it is in {} instead", kept.display())),
-            Err(error) => {
+        Err(match files::keep_in_temporary(&name, content) {
+            Ok(kept) => failed.or_hint(&format!("it is in {} instead", kept.display())),
+            Err((kept, error)) => {
                 let kept = kept.display();
                 failed.or_hint(&format!("writing it to {kept} instead failed too: {error}"))
             }
@@ -196,39 +185,11 @@ fn claim(path: &Path) -> std::result::Result<Option<Claim>, ()> {
     }
 }
 
-/// Writes the content of a file.
-pub(super) type Content<'a> = &'a dyn Fn(&mut File) -> Result<()>;
-
-/// Makes `text` the content of a file: all of it or, if process or machine die meanwhile, none.
-pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
-    replace_by(path, &|file| file.write_all(text.as_bytes()))
-}
-
 /// Writes a record to a file.
 pub(super) fn put(record: &RunRecord, file: &mut File) -> Result<()> {
     let mut buffered = BufWriter::new(file);
     report::json::write(record, &mut buffered)?;
     buffered.flush()
-}
-
-pub(super) fn replace_by(path: &Path, content: Content<'_>) -> Result<()> {
-    // What is no file, such as a pipe or /dev/stdout, cannot be replaced by one.
-    if path.exists() && !path.is_file() {
-        return content(&mut File::create(path)?);
-    }
-    // Not named after the file, whose name may be as long as can be.
-    let partial = path.with_file_name(format!(".throng-{}.partial", std::process::id()));
-    let written = write_synced(&partial, content).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&partial);
-    }
-    written
-}
-
-fn write_synced(path: &Path, content: Content<'_>) -> Result<()> {
-    let mut file = File::create(path)?;
-    content(&mut file)?;
-    file.sync_all()
 }
 
 #[cfg(test)]

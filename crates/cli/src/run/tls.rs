@@ -294,8 +294,9 @@ fn key_log(asked: Option<&FileName>) -> Result<Option<Arc<KeyLogFile>>, Failure>
         (None, None) => return Ok(None),
     };
     let file = KeyLogFile::open(&path).map_err(|error| {
-        Failure::usage(
+        Failure::unwritable(
             format!("cannot write {source} {}: {error}", path.display()),
+            &error,
             "name a file in a folder that exists and may be written, or leave it out",
         )
     })?;

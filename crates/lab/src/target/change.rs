@@ -9,6 +9,7 @@ use super::Resources;
 use super::folder::TempFolder;
 use super::pods::{Held, context, kubectl};
 use super::running_list::Listed;
+use crate::files::{self, Access};
 
 /// What runs several pods of one kind.
 const KINDS: [&str; 3] = ["deployment", "statefulset", "daemonset"];
@@ -125,7 +126,7 @@ impl Change {
         let mut was: Value = serde_json::from_str(&text)?;
         without_state(&mut was);
         let text = serde_json::to_string_pretty(&was)?;
-        std::fs::write(manifest, &text)
+        files::write(manifest, Access::Umask, &text)
             .with_context(|| format!("cannot write `{}`", manifest.display()))?;
         let folder = TempFolder::new("change")?;
         // A copy that is there whatever happens to the other one.

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context;
 
+use crate::files;
+
 /// Names tried before giving up; more than one is needed only after a killed run left its folder.
 const NAMES_MAX: u32 = 1_000;
 
@@ -98,7 +100,8 @@ impl TempFolder {
     /// Writes a file into the folder and returns its whole path.
     pub(crate) fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let path = self.path.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+        let written = files::write_in_place(&path, text);
+        written.with_context(|| format!("cannot write `{}`", path.display()))?;
         Ok(path)
     }
 }

@@ -1,7 +1,6 @@
 //! Two network namespaces, the generator's and the server's, and what joins them. Each is in the
 //! list of running servers, before it is made, so that it is found if whoever made it is killed.
 
-use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -16,6 +15,7 @@ use super::process::LOG;
 use super::process_id::{ProcessId, end_politely};
 use super::running_list::{LINE, Listed};
 use super::topology::Topology;
+use crate::files::{self, Access, Opening};
 use crate::line::{Line, LineRequest, Pair, Shape, within, words};
 use crate::run::RunError;
 
@@ -220,7 +220,7 @@ fn start_line(
         all.join(",")
     };
     let log = folder.path().join(LOG);
-    let file = File::create(&log);
+    let file = files::open(&log, Opening::Emptied, Access::Umask);
     let file = file.with_context(|| format!("cannot create the log `{}`", log.display()))?;
     let copy = file.try_clone().context("cannot duplicate a descriptor")?;
     let own = std::env::current_exe().context("this program is not found")?;

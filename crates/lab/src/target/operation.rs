@@ -20,6 +20,7 @@ use super::process_id;
 use super::ready::{Readiness, StartFailure, wait_until_ready};
 use super::signing::ttl_max;
 use super::{Product, RunningServer};
+use crate::files::{self, Access, Opening};
 
 /// How long an operation may take on a busy machine.
 const DURATION_MAX: Duration = Duration::from_secs(60);
@@ -213,7 +214,8 @@ impl Cell {
             Operation::Reload => {
                 // What has not changed since it was read is not read again.
                 let zone = server.folder().join("zone.db");
-                fs::write(&zone, &self.zone.text).context("cannot write the zone again")?;
+                let written = files::write_in_place(&zone, &self.zone.text);
+                written.context("cannot write the zone again")?;
                 self.act(server, self.product.reload, is_over)?;
             }
             Operation::KeyRoll => self.act(server, self.product.key_roll, is_over)?,
@@ -305,7 +307,8 @@ fn command(
 ) -> anyhow::Result<()> {
     let name = program.name();
     let output = server.folder().join("operation.log");
-    let file = fs::File::create(&output).context("cannot write what a command says")?;
+    let file = files::open(&output, Opening::Emptied, Access::Umask);
+    let file = file.context("cannot write what a command says")?;
     let mut command = control::command(server, program, words)?;
     command.stdout(file.try_clone()?).stderr(file);
     let mut child = command

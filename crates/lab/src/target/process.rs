@@ -1,7 +1,7 @@
 //! One server as a child process with a folder and a log of its own.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,6 +14,7 @@ use super::prepared;
 use super::process_id::{self, ProcessId};
 use super::resources::{ControlGroup, GroupMemory, Resources};
 use super::threads;
+use crate::files::{self, Access, Opening};
 
 /// Name of the log in a server's folder.
 pub(super) const LOG: &str = "server.log";
@@ -279,7 +280,7 @@ fn memory_of(group: Option<&ControlGroup>) -> GroupMemory {
 
 /// Starts a command line whose output goes to the end of the log.
 fn spawned(words: &[OsString], folder: &TempFolder, log: &Path) -> anyhow::Result<Child> {
-    let stdout = File::options().create(true).append(true).open(log);
+    let stdout = files::open(log, Opening::Append, Access::Umask);
     let stdout = stdout.with_context(|| format!("cannot create the log `{}`", log.display()))?;
     let stderr = stdout
         .try_clone()

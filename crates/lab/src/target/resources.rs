@@ -9,6 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+
+use crate::files;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -249,7 +251,7 @@ impl ControlGroup {
         }
         for (file, value) in files {
             let path = folder.join(file);
-            fs::write(&path, value).with_context(|| {
+            files::write_setting(&path, value).with_context(|| {
                 format!(
                     "cannot write {value} to `{}`\nhint: give less: the groups above it may be \
                      allowed no more",
@@ -372,7 +374,7 @@ fn parent_v2(mounted: &Path, controller: &str) -> anyhow::Result<PathBuf> {
     let file = "cgroup.subtree_control";
     if !has(&names(file)) {
         let path = mounted.join(file);
-        fs::write(&path, format!("+{controller}")).with_context(|| {
+        files::write_setting(&path, &format!("+{controller}")).with_context(|| {
             format!(
                 "cannot write +{controller} to `{}`\nhint: start as root, or in a control group \
                  that is delegated (systemd: Delegate=yes)",

@@ -18,6 +18,7 @@ pub use super::process_id::ProcessId;
 use super::process_id::{end_politely, has_processes, kill_group, wait_for_group};
 use super::resources::{ControlGroup, GroupMemory, memory_of};
 use super::topology::Topology;
+use crate::files::{self, Access};
 use crate::line;
 
 /// Name of the file.
@@ -102,12 +103,11 @@ impl Listed {
     }
 
     pub(super) fn write(&self) -> anyhow::Result<()> {
-        let (path, new) = (self.folder.join(FILE), self.folder.join("server.json.new"));
+        let path = self.folder.join(FILE);
         let text = serde_json::to_string_pretty(self)?;
         // Whoever reads at the same time finds the old one or the new one.
-        fs::write(&new, text)
-            .and_then(|()| fs::rename(&new, &path))
-            .with_context(|| format!("cannot write `{}`", path.display()))
+        let written = files::write(&path, Access::Umask, text);
+        written.with_context(|| format!("cannot write `{}`", path.display()))
     }
 
     fn read(folder: &Path) -> Option<Listed> {

@@ -14,10 +14,10 @@ mod args;
 mod output;
 
 use std::ffi::OsString;
-use std::fs;
 use std::process::ExitCode;
 
 use engine::Progress;
+use lab::files::{self, Access};
 use measure::record::EndedBy;
 use measure::{Interval, RunRecord};
 
@@ -118,7 +118,12 @@ fn summary(
     show("[Status] Testing complete\n")?;
     show(&output::statistics(settings, &span))?;
     if let Some(path) = &settings.histogram
-        && fs::write(path, output::histogram(settings, &figures.latency)).is_err()
+        && files::write(
+            path,
+            Access::Umask,
+            output::histogram(settings, &figures.latency),
+        )
+        .is_err()
     {
         note(&format!(
             "Error opening RTT histogram file: {}",

@@ -17,11 +17,11 @@ mod output;
 mod usage;
 
 use std::ffi::OsString;
-use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use engine::Progress;
+use lab::files::{self, Access};
 use lab::ramp;
 use lab::run::RunRequest;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
@@ -75,7 +75,7 @@ fn run(settings: &mut Settings, messages: &Messages) -> Result<(), Complaint> {
     let unwritable = |error: std::io::Error| {
         Complaint::plain(format!("could not open {}: {error}", plot.display()))
     };
-    fs::write(plot, "").map_err(unwritable)?;
+    files::write(plot, Access::Umask, "").map_err(unwritable)?;
     show(&output::initial_status(settings))?;
     let read = questions::read(&settings.base, messages).map_err(|complaint| {
         match complaint == questions::no_data() {
@@ -100,7 +100,7 @@ fn run(settings: &mut Settings, messages: &Messages) -> Result<(), Complaint> {
     }
     let ramp = Ramp::new(&plan, &record, statuses.stop);
     statuses.finish()?;
-    fs::write(plot, report::ramp::plot(&ramp)).map_err(unwritable)?;
+    files::write(plot, Access::Umask, report::ramp::plot(&ramp)).map_err(unwritable)?;
     let figures = Figures::of_run(&record);
     show(&output::statistics(&figures, &ramp))?;
     if settings.base.transport.is_doh() {

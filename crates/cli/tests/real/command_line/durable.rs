@@ -28,12 +28,16 @@ fn record_is_synced_before_it_replaces_another_of_its_name() {
     let run = "run --driver sim --queries 10 --quiet --force --record";
     let calls = calls_of_renaming_thread(&folder, &format!("{run} {record}"));
     let renamed = calls.iter().position(|call| {
-        let (from, to) = call.split_once("\", \"").unwrap_or_default();
-        from.contains(".partial") && to.starts_with(&record) && call.ends_with(" = 0")
+        call.contains(".partial\"") && call.contains("record.json\")") && call.ends_with(" = 0")
     });
     let renamed = renamed.unwrap_or_else(|| panic!("nothing was renamed: {calls:?}"));
     let synced = calls[..renamed]
         .iter()
         .any(|call| call.contains("sync(") && call.contains(".partial>") && call.ends_with(" = 0"));
     assert!(synced, "it was not synced: {calls:?}");
+    let folder = format!("<{}>)", folder.folder().display());
+    let named = calls[renamed..]
+        .iter()
+        .any(|call| call.starts_with("fsync(") && call.contains(&folder));
+    assert!(named, "its folder was not synced: {calls:?}");
 }

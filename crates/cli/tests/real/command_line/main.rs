@@ -45,6 +45,7 @@ mod observing;
 mod operations;
 mod parts;
 mod ping;
+mod planted;
 mod populations;
 mod process;
 mod processes;
