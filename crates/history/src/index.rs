@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use measure::RunRecord;
 use measure::metric::Metric;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
 
 use crate::error::HistoryError;
 use crate::facts;
@@ -132,7 +132,11 @@ impl History {
 
 /// The index at `path`, of this version.
 fn ready(path: &Path) -> Result<Connection, HistoryError> {
-    prepared(Connection::open(path)?)
+    // A link in its place is not followed. SQLite would refuse links to the folder, too.
+    let folder = path.parent().and_then(|it| fs::canonicalize(it).ok());
+    let path = folder.map_or_else(|| path.to_owned(), |it| it.join(INDEX_FILE));
+    let flags = OpenFlags::default() | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    prepared(Connection::open_with_flags(path, flags)?)
 }
 
 fn prepared(connection: Connection) -> Result<Connection, HistoryError> {
