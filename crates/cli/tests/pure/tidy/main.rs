@@ -20,6 +20,7 @@ mod unfinished;
 mod unsafety;
 mod waiting;
 mod words;
+mod writing;
 
 use repository::{Repository, passes};
 
@@ -70,6 +71,13 @@ fn unsafe_code_is_in_the_driver_only_and_says_why_it_is_sound() {
     let repository = Repository::read();
     passes(repository.each_file(unsafety::unsafe_code));
     passes(repository.each_file(unsafety::forbidden_elsewhere));
+}
+
+#[test]
+fn files_are_written_in_one_way() {
+    let repository = Repository::read();
+    passes(repository.each_rust_file_outside_tests(writing::other_ways));
+    passes(writing::stale_exceptions(&repository.files));
 }
 
 #[test]
