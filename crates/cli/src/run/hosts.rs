@@ -49,6 +49,12 @@ impl Hosts {
                 "write it as for a shell, such as 'ssh -p 2222'",
             )
         })?;
+        if ssh[0].starts_with('-') {
+            return Err(Failure::usage(
+                format!("--ssh: `{}` is an option, not a program", ssh[0]),
+                "write the program first, such as 'ssh -p 2222'",
+            ));
+        }
         Ok(Hosts { each, ssh })
     }
 
@@ -87,7 +93,10 @@ impl Host {
         let program = shlex::try_quote(&self.program)
             .map_or_else(|_| self.program.clone(), |quoted| quoted.into_owned());
         let words = ssh[1..].iter().cloned();
-        let before = words.chain([self.name.clone(), program, agent::NAME.to_owned()]);
+        // OpenSSH reads options behind the host's name too, unless `--` has ended them.
+        let end = is_openssh(&ssh[0]).then(|| "--".to_owned());
+        let there = [self.name.clone(), program, agent::NAME.to_owned()];
+        let before = words.chain(end).chain(there);
         AgentCommand {
             program: OsString::from(&ssh[0]),
             before: before.map(OsString::from).collect(),
@@ -95,6 +104,11 @@ impl Host {
             place: Place::Host(self.name.clone()),
         }
     }
+}
+
+/// True of OpenSSH, by its name: other commands may not know `--`.
+fn is_openssh(program: &str) -> bool {
+    Path::new(program).file_name() == Some("ssh".as_ref())
 }
 
 /// One host a line, with the path of the program behind it if that is not found there; `#` begins
@@ -124,6 +138,10 @@ fn read(path: &Path) -> Result<Vec<Host>, Failure> {
         };
         if name.starts_with('-') {
             return Err(wrong(format!("line {}: `{name}` is no host", number + 1)));
+        }
+        if program.starts_with('-') {
+            let what = format!("`{program}` is an option, not a program");
+            return Err(wrong(format!("line {}: {what}", number + 1)));
         }
         hosts.push(Host {
             name: (*name).to_owned(),
@@ -162,6 +180,10 @@ mod tests {
                 "a\n-oProxyCommand=x\n",
                 "line 2: `-oProxyCommand=x` is no host",
             ),
+            (
+                "a\nh1 -I/x.so\n",
+                "line 2: `-I/x.so` is an option, not a program",
+            ),
         ] {
             let error = hosts(text).unwrap_err();
             assert!(error.contains(told), "{error}");
@@ -175,7 +197,22 @@ mod tests {
             program: "/opt/a b/throng".to_owned(),
         };
         let command = host.command(&["ssh".to_owned(), "-p".to_owned(), "22".to_owned()]);
-        let words = ["-p", "22", "node", "'/opt/a b/throng'", "agent"];
+        let words = ["-p", "22", "--", "node", "'/opt/a b/throng'", "agent"];
         assert_eq!(command.before, words.map(OsString::from));
+        // Another command may take `--` for the host.
+        let command = host.command(&["./reach".to_owned()]);
+        assert_eq!(command.before[0], "node");
+    }
+
+    #[test]
+    fn a_command_that_begins_with_an_option_is_refused() {
+        let path = std::env::temp_dir().join(format!("throng-ssh-{}", std::process::id()));
+        std::fs::write(&path, "node\n").unwrap();
+        let refused = Hosts::of(&path, Some("-oProxyCommand=x ssh"));
+        let taken = Hosts::of(&path, Some("/usr/bin/ssh -T"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(taken.is_ok());
+        let told = refused.err().unwrap();
+        assert!(told.what().contains("is an option"), "{}", told.what());
     }
 }

@@ -82,6 +82,16 @@ impl Change {
             "`{text}` is not understood\nhint: the kind is one of {}",
             KINDS.join(", ")
         );
+        // kubectl takes a word that begins with `-` for one of its options.
+        let is_name = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && (part.chars()).all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+        };
+        anyhow::ensure!(
+            is_name(namespace) && is_name(name),
+            "`{text}`: namespace or name is not one of Kubernetes\nhint: they are of letters, \
+             digits, `-` and `.`, and begin with a letter or digit"
+        );
         Ok(Change {
             namespace: namespace.to_owned(),
             kind: kind.to_owned(),
@@ -280,6 +290,8 @@ mod tests {
         let change = Change::parse("kube-system/deployment/coredns").unwrap();
         assert_eq!(change.name, "coredns");
         for wrong in [
+            "-n/deployment/b",
+            "a/deployment/--all",
             "coredns",
             "a/pod/b",
             "/deployment/b",

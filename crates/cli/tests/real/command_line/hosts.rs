@@ -143,8 +143,9 @@ fn agents_are_started_by_openssh_and_end_with_it() {
     std::os::unix::fs::symlink(THRONG, &program).unwrap();
     let fleet = Fleet::with("hosts-ssh", &["node-1", "node-2", "node-3"], &program);
     let sshd = Sshd::start(&fleet.folder);
+    // With the name of OpenSSH, which is called with `--` before the host.
     let reached = fleet.folder.write(
-        "reached",
+        "ssh",
         format!("#!/bin/sh\nexec ssh -T -F {} \"$@\"\n", sshd.configuration),
     );
     execute(&format!("chmod +x {reached}")).succeeded();
