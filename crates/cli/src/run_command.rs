@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::records::{self, CheckpointFile, Destination, Links};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
-use crate::scenario::{self, Point};
+use crate::scenario::{self, Point, Source};
 use crate::signals::{self, Interrupt};
 
 /// How often it is looked whether the load has begun.
@@ -23,7 +23,7 @@ const BEGUN_EVERY: Duration = Duration::from_millis(1);
 
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
-    let runs = scenario::runs(command.scenario.as_deref(), &command.run)?;
+    let runs = scenario::runs(Source::of_command(command)?, &command.run)?;
     execute_points(&runs, &watch())
 }
 

@@ -85,12 +85,17 @@ pub(crate) struct Flag {
     /// It says nothing without that one.
     needed: Option<&'static str>,
     calls: Calls,
+    /// What it does that a scenario may not decide, unless the user trusts the file.
+    by_user: Option<&'static str>,
     /// Where it has no place, and what to do instead.
     refused: &'static [(Asker, &'static str)],
 }
 
 const DECIDES: &str = "the search decides what is offered";
 const OF_A_RUN: &str = "use it with `throng run`";
+const STARTS: &str = "decides which programs are started";
+const WRITES: &str = "decides which files are written";
+const OPENS: &str = "opens a port to agents";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
@@ -133,7 +138,9 @@ pub(crate) const FLAGS: [Flag; 148] = [
     // Target
     group("server").asked_by(Calls::All),
     group("transport").asked_by(Calls::Runs),
-    group("allow-public").asked_by(Calls::All),
+    group("allow-public")
+        .asked_by(Calls::All)
+        .by_user("permits load on public addresses"),
     run("no-preflight").asked_by(Calls::Runs),
     // Questions
     group("names").not_with(&[(Capture, NOTHING_TO_SAY)]),
@@ -211,10 +218,10 @@ pub(crate) const FLAGS: [Flag; 148] = [
     // Generator
     run("workers"),
     run("agents").at(At::Sockets),
-    run("hosts").at(At::Server),
-    run("ssh").at(At::Server).needs("hosts"),
-    run("listen").at(At::Server).needs("keys"),
-    run("keys").at(At::Server).needs("listen"),
+    run("hosts").at(At::Server).by_user(STARTS),
+    run("ssh").at(At::Server).needs("hosts").by_user(STARTS),
+    run("listen").at(At::Server).needs("keys").by_user(OPENS),
+    run("keys").at(At::Server).needs("listen").by_user(OPENS),
     run("barrier-timeout").at(At::Server).needs("listen"),
     run("on-agent-loss").at(At::Sockets),
     run("cpus").at(At::Sockets),
@@ -261,20 +268,26 @@ pub(crate) const FLAGS: [Flag; 148] = [
         .at(At::Server),
     group("tls-alpn").asked_by(Calls::Runs).over(Over::Tls),
     group("tls-no-sni").asked_by(Calls::Runs).over(Over::Tls),
-    group("tls-keylog").asked_by(Calls::Runs).over(Over::Tls),
+    group("tls-keylog")
+        .asked_by(Calls::Runs)
+        .over(Over::Tls)
+        .by_user(WRITES),
     group("tls-stock")
         .asked_by(Calls::Runs)
         .over(Over::TlsRecords),
     // Output
     run("record")
         .asked_by(Calls::Runs)
+        .by_user(WRITES)
         .not_with(&[(Capacity, "use --records FOLDER")]),
-    run("force").asked_by(Calls::Runs),
+    run("force").asked_by(Calls::Runs).by_user(WRITES),
     run("format").asked_by(Calls::Runs),
     run("interval").asked_by(Calls::Runs),
     run("goodput"),
     run("label").asked_by(Calls::Runs),
-    run("observe").at(At::Sockets),
+    run("observe")
+        .at(At::Sockets)
+        .by_user("decides which programs and hosts are queried, with which credentials"),
     run("quiet"),
     // Conditions
     run("fail-if").not_with(&[
@@ -287,7 +300,7 @@ pub(crate) const FLAGS: [Flag; 148] = [
         (Ramp, OF_A_RUN),
         (Transports, "or compare records: throng compare A B"),
     ]),
-    run("junit").not_with(&[
+    run("junit").by_user(WRITES).not_with(&[
         (Capacity, OF_A_RUN),
         (Ramp, OF_A_RUN),
         (Transports, "or compare records: throng compare A B"),
@@ -384,6 +397,7 @@ const fn group(name: &'static str) -> Flag {
         is_of_text: false,
         needed: None,
         calls: Calls::None,
+        by_user: None,
         refused: &[],
     }
 }
@@ -415,8 +429,21 @@ impl Flag {
         Flag { calls, ..self }
     }
 
+    /// It starts programs, writes files or consents: a file may not decide that.
+    const fn by_user(self, does: &'static str) -> Flag {
+        Flag {
+            by_user: Some(does),
+            ..self
+        }
+    }
+
     const fn not_with(self, refused: &'static [(Asker, &'static str)]) -> Flag {
         Flag { refused, ..self }
+    }
+
+    /// What it does that a scenario may not decide.
+    pub(crate) fn reserved_for_user(&self) -> Option<&'static str> {
+        self.by_user
     }
 
     /// What to do instead, where it has no place.

@@ -27,6 +27,15 @@ pub(crate) struct RunCommand {
     /// Scenario file: groups of clients, events, sweeps; flags given here override it
     #[arg(value_name = "SCENARIO", help_heading = "Population")]
     pub(crate) scenario: Option<PathBuf>,
+    /// Let this scenario file, named a second time, start programs, write files, open ports and
+    /// permit public targets
+    #[arg(
+        long,
+        value_name = "SCENARIO",
+        requires = "scenario",
+        help_heading = "Population"
+    )]
+    pub(crate) trust: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunArguments,
 }

@@ -237,7 +237,7 @@ fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
     let Command::Run(command) = parsed.command else {
         return Err(Failure::plain("only runs can be compared"));
     };
-    let groups = scenario::only_run(command.scenario.as_deref(), &command.run)?;
+    let groups = scenario::only_run(scenario::Source::of_command(&command)?, &command.run)?;
     run::check_groups(&groups)?;
     Ok(groups)
 }

@@ -121,7 +121,8 @@ impl Turn {
             });
         }
         let arguments = RunArguments::of_flags(&flags)?;
-        let mut groups = scenario::only_run(self.scenario.as_deref(), &arguments)?;
+        let source = (self.scenario.as_deref()).map(scenario::Source::of_experiment);
+        let mut groups = scenario::only_run(source, &arguments)?;
         for group in &mut groups {
             group.run.labels.extend(self.labels.iter().cloned());
         }

@@ -16,7 +16,7 @@ use super::results::{LEVEL, Results, Runs};
 use crate::args::experiment::ClaimsFormat;
 use crate::failure::Failure;
 use crate::inputs;
-use crate::scenario::{Reader, kind, scalar};
+use crate::scenario::{Reader, Trust, kind, scalar};
 
 /// Keys of a claim.
 const OF_CLAIM: [&str; 5] = ["says", "cell", "against", "holds-if", "cannot"];
@@ -61,7 +61,7 @@ pub(super) fn text(folder: &Path, file: &Path, format: ClaimsFormat) -> Result<S
     })?;
     let results = Results::read(folder)?;
     let cells = results.cells()?;
-    let reader = Reader::new(file, &text);
+    let reader = Reader::new(file, &text, Trust::Load);
     let document = reader.parse()?;
     let (source, claims) = Parser { reader: &reader }.document(document.get_ref())?;
     let judge = Judge {

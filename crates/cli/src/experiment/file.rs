@@ -12,7 +12,7 @@ use super::operation::{At, NONE, Timing};
 use super::servers::{self, ServerCell};
 use crate::args::Given;
 use crate::failure::Failure;
-use crate::scenario::{Reader, beside, kind, nearest, scalar};
+use crate::scenario::{Reader, Trust, beside, kind, nearest, scalar};
 
 /// Keys at the top.
 const OF_TOP: [&str; 14] = [
@@ -139,7 +139,7 @@ impl Experiment {
 
 /// Reads the text of an experiment; `path` is where it came from.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
-    let reader = Reader::new(path, text);
+    let reader = Reader::new(path, text, Trust::Everything);
     let document = reader.parse()?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut parser = Parser {

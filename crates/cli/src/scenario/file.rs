@@ -70,9 +70,18 @@ impl ScenarioFile {
 }
 
 /// Reads the text of a scenario; `path` is where it came from.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<ScenarioFile, Failure> {
-    let reader = Reader::new(path, text);
+pub(crate) fn parse(path: &Path, text: &str, trust: Trust) -> Result<ScenarioFile, Failure> {
+    let reader = Reader::new(path, text, trust);
     reader.document(reader.parse()?.get_ref())
+}
+
+/// Whether a file may start programs, write files and consent to public targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// A scenario describes a load, and is often somebody else's.
+    Load,
+    /// An experiment, which has commands of the shell in it; or the user says so.
+    Everything,
 }
 
 /// Reads a file whose keys are flags of `throng run`, and says where in it a fault is.
@@ -80,13 +89,15 @@ pub(crate) struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     keys: Keys,
+    trust: Trust,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(path: &'a Path, text: &'a str) -> Self {
+    pub(crate) fn new(path: &'a Path, text: &'a str, trust: Trust) -> Self {
         Reader {
             path,
             text,
+            trust,
             keys: Keys::new(),
         }
     }
@@ -208,6 +219,10 @@ impl<'a> Reader<'a> {
         further: &[&str],
     ) -> Result<Given, Failure> {
         let name = key.get_ref().as_ref();
+        if name == keys::TRUST {
+            let hint = "give --trust on the command line: no file can trust itself";
+            return Err(self.fault(key.span().start, "`trust` is not a key", hint));
+        }
         let Some(flag) = self.keys.flag(name) else {
             let hint = match self.keys.nearest(name, further) {
                 Some(nearest) => format!("do you mean `{nearest}`?"),
@@ -216,6 +231,7 @@ impl<'a> Reader<'a> {
             let what = format!("unknown key `{name}`");
             return Err(self.fault(key.span().start, &what, &hint));
         };
+        self.check_trust(key, flag)?;
         let at = value.span().start;
         let values = match value.get_ref() {
             DeValue::Boolean(true) if keys::is_switch(flag) || keys::has_optional_value(flag) => {
@@ -245,6 +261,27 @@ impl<'a> Reader<'a> {
             name: name.to_owned(),
             values: values.iter().map(in_place).collect(),
         })
+    }
+
+    /// Refuses a key that a scenario may not have.
+    fn check_trust(
+        &self,
+        key: &Spanned<std::borrow::Cow<'_, str>>,
+        flag: &clap::Arg,
+    ) -> Result<(), Failure> {
+        match (self.trust, keys::reserved_for_user(flag)) {
+            (Trust::Load, Some(does)) => {
+                let name = key.get_ref();
+                let what = format!("`{name}` {does}, which a scenario may not decide");
+                let hint = format!(
+                    "give --{name} on the command line, or `--trust {}` to let this file decide \
+                     (in an experiment: write `{name}` in its own file)",
+                    self.path.display()
+                );
+                Err(self.fault(key.span().start, &what, &hint))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn line(&self, at: usize) -> usize {

@@ -8,6 +8,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory};
 use crate::args::flags::{self, Scope};
 use crate::args::{Arguments, Given};
 
+/// The flag by which the user lets a scenario decide everything: no file may have it.
+pub(super) const TRUST: &str = "trust";
+
 /// The flags of `throng run`.
 pub(crate) struct Keys {
     run: Command,
@@ -31,7 +34,7 @@ impl Keys {
     pub(crate) fn flags(&self) -> impl Iterator<Item = &Arg> {
         let arguments = self.run.get_arguments();
         arguments.filter(|argument| {
-            let is_own = matches!(argument.get_id().as_str(), "help" | "version");
+            let is_own = matches!(argument.get_id().as_str(), "help" | "version" | TRUST);
             argument.get_long().is_some() && !is_own
         })
     }
@@ -84,6 +87,12 @@ pub(crate) fn is_path(flag: &Arg) -> bool {
 pub(crate) fn is_of_run(flag: &Arg) -> bool {
     let row = flag.get_long().and_then(flags::find);
     row.is_some_and(|row| row.scope == Scope::Run)
+}
+
+/// What the flag does that is the user's decision, if it is.
+pub(super) fn reserved_for_user(flag: &Arg) -> Option<&'static str> {
+    let row = flag.get_long().and_then(flags::find);
+    row.and_then(flags::Flag::reserved_for_user)
 }
 
 /// The flags that were given on the command line of `command`.

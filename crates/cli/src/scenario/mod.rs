@@ -16,25 +16,67 @@ mod totals;
 
 use std::path::Path;
 
-use crate::args::{Given, RunArguments};
+use crate::args::{Given, RunArguments, RunCommand};
 use crate::failure::Failure;
 use crate::inputs;
 use crate::run::group::Group;
 use file::ScenarioFile;
 
-pub(crate) use file::{Reader, kind, scalar};
+pub(crate) use file::{Reader, Trust, kind, scalar};
 pub(crate) use keys::{beside, nearest};
 pub(crate) use schema::schema;
 pub(crate) use sweep::Point;
 
+/// A scenario file that a run is made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    path: &'a Path,
+    trust: Trust,
+}
+
+impl<'a> Source<'a> {
+    /// That of `throng run`, if it has one.
+    ///
+    /// # Errors
+    /// The user trusts another file.
+    pub(crate) fn of_command(command: &'a RunCommand) -> Result<Option<Source<'a>>, Failure> {
+        let Some(path) = command.scenario.as_deref() else {
+            return Ok(None);
+        };
+        let trust = match command.trust.as_deref() {
+            None => Trust::Load,
+            Some(trusted) if is_same_file(trusted, path) => Trust::Everything,
+            Some(trusted) => {
+                let what = format!("--trust {} is not the scenario", trusted.display());
+                let hint = format!("write --trust {}, or leave it out", path.display());
+                return Err(Failure::usage(what, hint));
+            }
+        };
+        Ok(Some(Source { path, trust }))
+    }
+
+    /// One that an experiment names: what the user decides is in the experiment itself.
+    pub(crate) fn of_experiment(path: &'a Path) -> Source<'a> {
+        Source {
+            path,
+            trust: Trust::Load,
+        }
+    }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || real(one).is_some_and(|path| Some(path) == real(other))
+}
+
 /// The runs that flags ask for, with a scenario or without: the points of its sweep, each with its
 /// groups of clients.
 pub(crate) fn runs(
-    path: Option<&Path>,
+    source: Option<Source<'_>>,
     arguments: &RunArguments,
 ) -> Result<Vec<(Point, Vec<Group>)>, Failure> {
-    match path {
-        Some(path) => runs_of(&read(path)?, &arguments.given),
+    match source {
+        Some(source) => runs_of(&read(source)?, &arguments.given),
         None if arguments.profile.profile_mix => {
             runs_of(&ScenarioFile::of_flags(&arguments.given), &[])
         }
@@ -44,10 +86,10 @@ pub(crate) fn runs(
 
 /// As [`runs`], where there is to be one.
 pub(crate) fn only_run(
-    path: Option<&Path>,
+    source: Option<Source<'_>>,
     arguments: &RunArguments,
 ) -> Result<Vec<Group>, Failure> {
-    let mut runs = runs(path, arguments)?;
+    let mut runs = runs(source, arguments)?;
     match runs.len() {
         1 => Ok(runs.remove(0).1),
         points => Err(Failure::usage(
@@ -71,16 +113,16 @@ fn runs_of(
 
 /// How many groups the runs have of a scenario with this text.
 pub(crate) fn groups_in(path: &Path, text: &str) -> Result<usize, Failure> {
-    let runs = runs_of(&file::parse(path, text)?, &[])?;
+    let runs = runs_of(&file::parse(path, text, Trust::Everything)?, &[])?;
     Ok(runs.iter().map(|(_, groups)| groups.len()).sum())
 }
 
-fn read(path: &Path) -> Result<ScenarioFile, Failure> {
+fn read(Source { path, trust }: Source<'_>) -> Result<ScenarioFile, Failure> {
     let text = inputs::text(path).map_err(|error| {
         Failure::usage(
             format!("cannot read the scenario {}: {error}", path.display()),
             "give a TOML file; there are some in the folder scenarios",
         )
     })?;
-    file::parse(path, &text)
+    file::parse(path, &text, trust)
 }

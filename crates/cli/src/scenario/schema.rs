@@ -5,7 +5,7 @@ use clap::Arg;
 use serde_json::{Map, Value, json};
 
 use super::file::{OF_CLIENTS, OF_EVENTS, OF_TARGETS, POPULATION};
-use super::keys::{Keys, has_optional_value, is_list, is_of_run, is_switch};
+use super::keys::{self, Keys, has_optional_value, is_list, is_of_run, is_switch};
 
 /// The schema (2020-12).
 pub(crate) fn schema() -> Value {
@@ -50,7 +50,10 @@ fn properties<'a>(flags: impl Iterator<Item = &'a Arg>) -> Map<String, Value> {
 }
 
 fn property(flag: &Arg) -> Value {
-    let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+    let mut help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+    if keys::reserved_for_user(flag).is_some() {
+        help.push_str(" (in a scenario only with --trust on the command line)");
+    }
     let choices: Vec<String> = (flag.get_possible_values().iter())
         .map(|value| value.get_name().to_owned())
         .collect();

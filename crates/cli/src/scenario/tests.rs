@@ -2,7 +2,7 @@ use std::path::Path;
 
 use settings::Arrival;
 
-use super::file::{ScenarioFile, parse};
+use super::file::{ScenarioFile, Trust, parse};
 use super::groups::compile;
 use super::sweep::{self, Point};
 use crate::args::Given;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::run::group::Group;
 
 fn file(text: &str) -> Result<ScenarioFile, Failure> {
-    parse(Path::new("s.toml"), text)
+    parse(Path::new("s.toml"), text, Trust::Load)
 }
 
 fn groups(text: &str) -> Vec<Group> {
@@ -53,6 +53,61 @@ fn every_flag_of_a_run_has_its_key() {
         if name != "clients" {
             assert!(schema["properties"][name].is_object(), "{name}");
         }
+    }
+}
+
+/// Keys that start programs, write files, open ports or consent.
+const OF_USER: [&str; 9] = [
+    "allow-public",
+    "force",
+    "hosts",
+    "junit",
+    "keys",
+    "listen",
+    "observe",
+    "record",
+    "ssh",
+];
+
+#[test]
+fn scenario_does_not_decide_what_is_the_users() {
+    let keys = super::keys::Keys::new();
+    let reserved = |name: &str| {
+        let flag = keys.flag(name).unwrap();
+        super::keys::reserved_for_user(flag).is_some()
+    };
+    let all = keys.flags().filter_map(|flag| flag.get_long());
+    let mut found: Vec<&str> = all.filter(|name| reserved(name)).collect();
+    found.sort_unstable();
+    let mut expected: Vec<&str> = OF_USER.into_iter().chain(["tls-keylog"]).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    for name in expected {
+        let value = match super::keys::is_switch(keys.flag(name).unwrap()) {
+            true => "true",
+            false => "'x'",
+        };
+        for table in ["", "[[clients]]\n", "[[events]]\nat = '1s'\n", "[sweep]\n"] {
+            let text = format!("{table}{name} = {value}\n");
+            let told = file(&text).unwrap_err();
+            let what = format!("`{name}`");
+            assert!(told.what().contains(&what), "{text}: {}", told.what());
+            assert!(
+                told.what().contains("a scenario may not decide"),
+                "{}",
+                told.what()
+            );
+        }
+        let text = format!("{name} = {value}\n");
+        parse(Path::new("s.toml"), &text, Trust::Everything).unwrap();
+    }
+    for trust in [Trust::Load, Trust::Everything] {
+        let told = parse(Path::new("s.toml"), "trust = 's.toml'\n", trust).unwrap_err();
+        assert!(
+            told.what().contains("`trust` is not a key"),
+            "{}",
+            told.what()
+        );
     }
 }
 

@@ -12,7 +12,8 @@ use crate::run::unused;
 fn flags_of(command: &str) -> Vec<Arg> {
     let all = Arguments::command();
     let command = all.find_subcommand(command).expect("a command");
-    let is_own = |arg: &&Arg| matches!(arg.get_id().as_str(), "help" | "version" | "form");
+    let is_own =
+        |arg: &&Arg| matches!(arg.get_id().as_str(), "help" | "version" | "form" | "trust");
     let flags = command.get_arguments().filter(|arg| !is_own(arg));
     flags
         .filter(|arg| arg.get_long().is_some())

@@ -33,6 +33,26 @@ fn write(folder: &Folder, text: &str) -> String {
 }
 
 #[test]
+fn scenario_that_writes_a_file_needs_the_trust_of_the_user() {
+    let folder = Folder::new("scenario-trust");
+    let record = folder.path("written.json");
+    let text = format!("driver = 'sim'\nduration = '100ms'\nquiet = true\nrecord = '{record}'\n");
+    let scenario = folder.write("s.toml", text);
+    let other = folder.write("other.toml", "driver = 'sim'\n");
+    let run = format!("run {scenario}");
+    throng(&run).refused_with("`record` decides which files are written", "--trust");
+    throng(&format!("{run} --trust {other}")).refused_with("is not the scenario", "--trust");
+    let experiment = folder.write("e.toml", "[run]\nscenario = 's.toml'\n");
+    throng(&format!("experiment plan {experiment}")).refused_with(
+        "`record` decides which files are written",
+        "in an experiment",
+    );
+    assert!(!Path::new(&record).exists());
+    throng(&format!("{run} --trust {scenario}")).succeeded();
+    read(&record);
+}
+
+#[test]
 fn presets_agree_with_the_published_schema() {
     let schema = serde_json::from_str(&throng("schema scenario").succeeded()).unwrap();
     for preset in presets() {
