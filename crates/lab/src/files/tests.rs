@@ -225,7 +225,10 @@ fn folders_that_others_can_change_are_refused() {
     write(Path::new(&format!("{foreign}/file")), Access::Umask, "").unwrap();
 
     let open_to_all = shared("files-open", 0o777);
-    for (how, done) in all(&open_to_all.path("file")) {
+    write(Path::new(&open_to_all.path("file")), Access::Umask, "").unwrap();
+    let below = open_to_all.path("below");
+    fs::create_dir(&below).unwrap();
+    for (how, done) in all(&format!("{below}/file")) {
         assert!(
             matches!(refusal(&done.expect_err(how)), Refused::OpenFolder(_)),
             "{how}"

@@ -74,7 +74,7 @@ pub fn cure(error: &io::Error) -> Option<&'static str> {
         }
         Refused::OpenFolder(_) => {
             "name a file in another folder, or set the sticky bit with chmod +t: any user could \
-             replace what is written there"
+             replace the folders below it"
         }
         Refused::ForeignLink(..) | Refused::ForeignFile(..) | Refused::HardLink(_) => {
             "remove it, or name another file: another user may have placed it there"
@@ -86,6 +86,7 @@ pub fn cure(error: &io::Error) -> Option<&'static str> {
 
 /// The users whose folders and links are accepted.
 pub(super) struct Trusted {
+    is_root: bool,
     users: Vec<u32>,
 }
 
@@ -100,7 +101,10 @@ impl Trusted {
             let sudo = std::env::var("SUDO_UID").ok();
             users.extend(sudo.and_then(|it| it.parse::<u32>().ok()));
         }
-        Trusted { users }
+        Trusted {
+            is_root: own == 0,
+            users,
+        }
     }
 
     fn has(&self, user: u32) -> bool {
@@ -122,8 +126,10 @@ impl Trusted {
     }
 }
 
-/// Refuses a folder that another user can change, or that another user can replace by a link: all
-/// folders above it count, too. Folders that do not exist yet are passed over.
+/// Refuses a folder of another user, or that another user can replace by a link: all folders above
+/// it count, too. Root does not write below a folder that all users may write to; into it root
+/// does: volumes of containers are such, and what has a random name there harms no other file.
+/// Folders that do not exist yet are passed over.
 ///
 /// # Errors
 /// [`Refused`].
@@ -131,8 +137,9 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
     let trusted = Trusted::now();
     let named = std::path::absolute(folder)?;
     let real = fs::canonicalize(folder).ok();
-    let real = real.iter().flat_map(|it| it.ancestors());
-    for each in named.ancestors().chain(real) {
+    let is_itself = |each: &Path| each == named || Some(each) == real.as_deref();
+    let above = real.iter().flat_map(|it| it.ancestors());
+    for each in named.ancestors().chain(above) {
         if let Ok(link) = fs::symlink_metadata(each)
             && link.is_symlink()
         {
@@ -144,7 +151,7 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
         if !trusted.has(data.uid()) {
             return Err(Refused::ForeignFolder(each.to_owned(), data.uid()).into());
         }
-        if data.mode() & 0o1002 == 0o002 {
+        if trusted.is_root && data.mode() & 0o1002 == 0o002 && !is_itself(each) {
             return Err(Refused::OpenFolder(each.to_owned()).into());
         }
     }

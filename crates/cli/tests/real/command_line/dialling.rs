@@ -164,7 +164,7 @@ fn agents_that_dial_serve_all_runs_of_a_command() {
         sent += record.total.counts.sent;
     }
     let records = lab.folder.path("records");
-    let search = format!("--agents 2 --start 200 --max 400 --trial-duration 1s");
+    let search = "--agents 2 --start 200 --max 400 --trial-duration 1s";
     let (mut lead, address) = lab.lead_of("capacity", &format!("{search} --records {records}"));
     let agents = [1, 0].map(|index| Stays::new(lab.agent(address, index)));
     let (_, _, said) = lead.ended();
