@@ -20,7 +20,7 @@ use crate::failure::{Failure, print};
 use crate::records::{Destination, Links, keep_one};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
-use crate::signals::{self, Interrupt};
+use crate::signals;
 use crate::streams;
 
 /// The answer's file in the folder of records.
@@ -46,10 +46,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         arguments,
         base: &base,
         plan: &plan,
-        interrupt: &interrupt,
-        live: &live,
         runner: Runner::new(&interrupt, &live, quiet),
-        quiet,
         all_kept: true,
     };
     let found = lab::capacity::find(&plan, &mut trials);
@@ -120,10 +117,7 @@ struct Trials<'a> {
     /// What all of them have in common.
     base: &'a Group,
     plan: &'a CapacityPlan,
-    interrupt: &'a Interrupt,
-    live: &'a Live,
     runner: Runner<'a>,
-    quiet: bool,
     /// Every record could be written.
     all_kept: bool,
 }
@@ -136,7 +130,7 @@ impl Bench for Trials<'_> {
         // A bar goes away by itself; lines between those of the trials would be too many.
         trial.output.quiet |= streams::columns_of_error().is_none();
         let destination = self.destination(attempt)?;
-        self.live.begin(Place {
+        self.runner.live.begin(Place {
             name: purpose(attempt.purpose).to_owned(),
             run: attempt.position as u64,
             of: None,
@@ -160,7 +154,7 @@ impl Bench for Trials<'_> {
     }
 
     fn show(&mut self, attempt: Attempt, trial: &Trial) {
-        if !self.quiet {
+        if !self.runner.is_quiet {
             let sought = self.plan.search.sought;
             let line = report::capacity::trial_line(sought, attempt.position, trial);
             tell!("{line}");
@@ -168,7 +162,7 @@ impl Bench for Trials<'_> {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupt.has_come()
+        self.runner.interrupt.has_come()
     }
 
     fn words(error: &Failure) -> String {

@@ -20,10 +20,10 @@ pub(super) enum Source {
 
 /// What the runs of a command have in common. Its end ends the agents.
 pub(crate) struct Runner<'a> {
-    pub(super) interrupt: &'a Interrupt,
-    pub(super) live: &'a Live,
-    /// Nothing is said of agents that come.
-    pub(super) is_quiet: bool,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) live: &'a Live,
+    /// Nothing is said of what goes on between the runs, such as agents that come.
+    pub(crate) is_quiet: bool,
     /// No run follows the next one.
     is_last: Cell<bool>,
     fleet: RefCell<Option<(Source, Fleet)>>,

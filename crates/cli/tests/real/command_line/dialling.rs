@@ -62,6 +62,16 @@ impl Lab {
         (lead, address.parse().unwrap())
     }
 
+    /// The same of a sweep over three rates.
+    fn lead_of_sweep(&self, flags: &str) -> (Running, SocketAddr) {
+        let sweep = "[sweep]\nrate = [100, 200, 300]\n";
+        let scenario = self.folder.write("sweep.toml", sweep);
+        let load = "--clients 8 --duration 500ms --agents 2 --workers 2";
+        let record = self.folder.path("record.json");
+        let flags = format!("{load} --record {record} {flags}");
+        self.lead_of(&format!("run {scenario}"), &flags)
+    }
+
     fn agent(&self, lead: SocketAddr, index: u32) -> Agent {
         let keys = &self.keys;
         Agent::start(THRONG, &format!("{lead} --keys {keys} --index {index}"))
@@ -143,12 +153,7 @@ fn agents_that_dial_divide_a_run_exactly() {
 #[test]
 fn agents_that_dial_serve_all_runs_of_a_command() {
     let lab = Lab::new("dialling-runs");
-    let sweep = "[sweep]\nrate = [100, 200, 300]\n";
-    let scenario = lab.folder.write("sweep.toml", sweep);
-    let load = "--clients 8 --duration 500ms --timeout 20s --agents 2 --workers 2";
-    let record = lab.folder.path("record.json");
-    let words = format!("run {scenario}");
-    let (mut lead, address) = lab.lead_of(&words, &format!("{load} --record {record}"));
+    let (mut lead, address) = lab.lead_of_sweep("--timeout 20s");
     let agents = [0, 1].map(|index| Stays::new(lab.agent(address, index)));
     let (code, _, said) = lead.ended();
     assert_eq!(code, Some(0), "{said}");
@@ -188,13 +193,8 @@ fn agents_that_dial_serve_all_runs_of_a_command() {
 #[test]
 fn an_agent_that_leaves_between_two_runs_is_named() {
     let lab = Lab::new("dialling-between");
-    let sweep = "[sweep]\nrate = [100, 200, 300]\n";
-    let scenario = lab.folder.write("sweep.toml", sweep);
-    let record = lab.folder.path("record.json");
-    let load = "--clients 8 --duration 500ms --interval 100ms --agents 2 --workers 2 \
-                --barrier-timeout 30s";
-    let words = format!("run {scenario}");
-    let (mut lead, address) = lab.lead_of(&words, &format!("{load} --record {record}"));
+    let flags = "--interval 100ms --barrier-timeout 30s";
+    let (mut lead, address) = lab.lead_of_sweep(flags);
     let [leaves, stays] = [0, 1].map(|index| Stays::new(lab.agent(address, index)));
     lead.wait_for("rate 200");
     leaves.signal("KILL");
