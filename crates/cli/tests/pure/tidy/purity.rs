@@ -36,13 +36,8 @@ pub(crate) fn impure_names(file: &File) -> Vec<Offence> {
         return Vec::new();
     }
     let code = without_tests(&Source::of(&file.text).code);
-    let mut offences = Vec::new();
-    for impure in IMPURE {
-        for offset in words(&code, impure) {
-            let what = format!("`{impure}` in `{name}`, which is pure");
-            offences.push(file.offence(line_of(&code, offset), what, CURE));
-        }
-    }
+    let what = |impure: &str| format!("`{impure}` in `{name}`, which is pure");
+    let mut offences = file.offences_of_words(&code, &IMPURE, (what, CURE));
     offences.extend(grouped_imports(file, &code));
     offences
 }

@@ -62,6 +62,21 @@ impl File {
             cure,
         }
     }
+
+    /// An offence wherever one of these words stands in a part of this file, whose lines it keeps.
+    pub(crate) fn offences_of_words(
+        &self,
+        part: &str,
+        words: &[&str],
+        (what, cure): (impl Fn(&str) -> String, &'static str),
+    ) -> Vec<Offence> {
+        let each = words.iter().flat_map(|word| {
+            let found = source::words(part, word);
+            found.map(|offset| (source::line_of(part, offset), what(word)))
+        });
+        each.map(|(line, what)| self.offence(line, what, cure))
+            .collect()
+    }
 }
 
 impl fmt::Display for Offence {

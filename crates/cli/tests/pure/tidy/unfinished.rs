@@ -28,20 +28,11 @@ pub(crate) fn marks(file: &File) -> Vec<Offence> {
     } else {
         &file.text
     };
-    let mut offences = Vec::new();
-    for mark in MARKS {
-        for offset in words(searched, mark) {
-            let what = format!("`{mark}` left behind");
-            offences.push(file.offence(line_of(searched, offset), what, FINISH));
-        }
-    }
+    let left = (|mark: &str| format!("`{mark}` left behind"), FINISH);
+    let mut offences = file.offences_of_words(searched, &MARKS, left);
     if file.is_rust() {
-        for mark in ["todo!", "unimplemented!", "dbg!"] {
-            for offset in words(&source.code, mark) {
-                let what = format!("`{mark}` left behind");
-                offences.push(file.offence(line_of(&source.code, offset), what, FINISH));
-            }
-        }
+        let calls = ["todo!", "unimplemented!", "dbg!"];
+        offences.extend(file.offences_of_words(&source.code, &calls, left));
     }
     offences
 }

@@ -2,7 +2,7 @@
 //! is neither followed nor waited for.
 
 use crate::repository::{File, Offence};
-use crate::source::{Source, line_of, without_tests, words};
+use crate::source::{Source, without_tests, words};
 
 /// Calls that make a file or a folder, or write through whatever has its name.
 const WAYS: [&str; 8] = [
@@ -33,15 +33,8 @@ pub(crate) fn other_ways(file: &File) -> Vec<Offence> {
         return Vec::new();
     }
     let code = without_tests(&Source::of(&file.text).code);
-    let mut offences = Vec::new();
-    for way in WAYS {
-        for offset in words(&code, way) {
-            let what = format!("`{way}` follows what another user may have placed there");
-            let cure = "use crates/lab/src/files.rs";
-            offences.push(file.offence(line_of(&code, offset), what, cure));
-        }
-    }
-    offences
+    let what = |way: &str| format!("`{way}` follows what another user may have placed there");
+    file.offences_of_words(&code, &WAYS, (what, "use crates/lab/src/files.rs"))
 }
 
 /// Every exception is still needed.
