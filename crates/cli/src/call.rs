@@ -81,7 +81,10 @@ pub(crate) fn command(mut arguments: Vec<OsString>) -> ExitCode {
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
     match command_line::parse(arguments) {
-        Ok(arguments) => exit_code(execute(arguments)),
+        Ok(mut arguments) => {
+            command_line::warn_of_visible_key(&mut arguments);
+            exit_code(execute(arguments))
+        }
         Err(error) => command_line::help(&error)
             .unwrap_or_else(|| command_line::wrong(&error, &subcommand.to_string_lossy()).report()),
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Command, RunArguments};
 use crate::failure::Failure;
 use crate::scenario::keys::given;
 use crate::streams;
@@ -19,7 +19,16 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> 
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
     let mut parsed = Arguments::from_arg_matches(&matches)?;
-    let run = match &mut parsed.command {
+    let run = run_of(&mut parsed.command);
+    if let (Some(run), Some((name, matches))) = (run, matches.subcommand()) {
+        run.given = given(name, matches);
+    }
+    Ok(parsed)
+}
+
+/// The flags of the run, or of the runs, that a command makes.
+fn run_of(command: &mut Command) -> Option<&mut RunArguments> {
+    match command {
         Command::Run(command) => Some(&mut command.run),
         Command::Replay(replay) => Some(&mut replay.run),
         Command::CompareTransports(comparison) => Some(&mut comparison.run),
@@ -29,11 +38,21 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> 
         Command::Eval(eval) => Some(&mut eval.probe.run),
         Command::Trace(trace) => Some(&mut trace.probe.run),
         _ => None,
-    };
-    if let (Some(run), Some((name, matches))) = (run, matches.subcommand()) {
-        run.given = given(name, matches);
     }
-    Ok(parsed)
+}
+
+/// Warns of a key among the words of this process, which other users can read in `/proc`.
+pub(crate) fn warn_of_visible_key(arguments: &mut Arguments) {
+    let run = run_of(&mut arguments.command);
+    let key = run.and_then(|run| run.tsig.as_deref());
+    // What is no key is refused.
+    if key.is_some_and(|key| key.parse::<proto::tsig::Key>().is_ok()) {
+        tell!(
+            "warning: --tsig: other users of this host can read the key in the list of processes\n\
+             hint: write the key to a file that only you can read, `(umask 077; tsig-keygen NAME > \
+             FILE)`, and give --tsig-file FILE"
+        );
+    }
 }
 
 /// Prints the help or the version if that is what was asked for; returns the exit code then.

@@ -4,7 +4,7 @@
 use measure::RunRecord;
 use testing::folder::Folder;
 
-use crate::call::{simulated, throng_with};
+use crate::call::{simulated, throng, throng_with};
 
 /// Octets of the query `a.example A`: header 12, QNAME 11, QTYPE and QCLASS 4 (RFC 1035).
 const QUERY_OCTETS: u64 = 27;
@@ -125,4 +125,43 @@ fn queries_are_signed_with_the_key_on_the_command_line_or_in_a_file() {
         Some("hmac-sha256")
     );
     assert!(!record.to_json().contains(SECRET));
+}
+
+#[test]
+fn a_key_on_the_command_line_is_warned_of_once() {
+    let folder = Folder::new("visible-key");
+    let names = folder.write("names.txt", "a.example A\n");
+    let key = "key \"k\" {\n\talgorithm hmac-sha256;\n\tsecret \"c2VjcmV0\";\n};\n";
+    let file = folder.write("key.conf", key);
+    let scenario = folder.write("run.toml", "tsig = \"k:c2VjcmV0\"\n");
+    let flags = format!("--driver sim --quiet --names {names} --queries 10");
+    let short = "--ceiling 2000 --max 40 --rounds 1";
+    for (line, warnings) in [
+        (format!("run {flags} --tsig k:c2VjcmV0"), 1),
+        (format!("run {flags} --tsig=k:c2VjcmV0"), 1),
+        (
+            format!("capacity --driver sim --quiet --names {names} {short} --tsig k:c2VjcmV0"),
+            1,
+        ),
+        (format!("run {flags} --tsig-file {file}"), 0),
+        (format!("run {scenario} {flags}"), 0),
+        (
+            format!("dnsperf -d {names} -s 127.0.0.1 -y c2VjcmV0 -q no-number"),
+            0,
+        ),
+    ] {
+        let finished = throng(&line);
+        let warned = finished
+            .stderr
+            .matches("warning: --tsig: other users")
+            .count();
+        assert_eq!(warned, warnings, "{line}: {}", finished.stderr);
+        let cure = finished.stderr.contains("--tsig-file FILE");
+        assert_eq!(cure, warnings == 1, "{line}: {}", finished.stderr);
+        assert!(
+            !finished.stderr.contains("c2VjcmV0"),
+            "{line}: {}",
+            finished.stderr
+        );
+    }
 }
