@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `script` | one script for the clients of one worker |
 //! | [`messages`] | what it asks, rendered; bounded, however many names it makes up |
+//! | `chains` | has the results of `..` counted |
 //! | `pattern` | Lua's patterns with a bound on their work |
 //! | `sandbox` | what a script may see and how much it may take |
 //! | [`rehearsal`] | a script tried out on responses that nobody sent |
@@ -24,6 +25,7 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+mod chains;
 pub mod messages;
 mod pattern;
 pub mod rehearsal;

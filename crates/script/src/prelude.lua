@@ -15,7 +15,7 @@ local host, limits = ...
 
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 local collect, error, next, pcall, xpcall = collectgarbage, error, next, pcall, xpcall
-local rawset, select, setmetatable = rawset, select, setmetatable
+local rawget, rawset, select, setmetatable = rawget, rawset, select, setmetatable
 local tonumber, tostring, type, unpack = tonumber, tostring, type, unpack
 local concat, find, floor, log = table.concat, string.find, math.floor, math.log
 
@@ -358,14 +358,18 @@ end
 -- counts what they do, and stops a turn that does too much.
 local c_find, c_match, c_gmatch, c_gsub = string.find, string.match, string.gmatch, string.gsub
 local c_rep, c_sort, byte, sub = string.rep, table.sort, string.byte, string.sub
-local min = math.min
+local c_format, min = string.format, math.min
 
 -- Steps of a pattern that nobody counts.
 local STEPS_FREE = 30000
 -- Octets of a pattern that is worth looking at.
 local PATTERN_FREE = 200
--- Octets and entries beyond which work is counted.
+-- Entries beyond which sorting is counted.
 local MUCH = 65536
+-- Octets of a string beyond which making it is counted.
+local LONG = 1024
+-- Entries of a list that is put together without a look at them.
+local FEW = 64
 
 -- The longest subject that each pattern may be left to C with; a few of them.
 local longest, longest_used = {}, 0
@@ -428,8 +432,27 @@ local function first_octet(subject, from)
   return from >= 1 and from or 1
 end
 
-local function count_work(number)
-  if number > MUCH then must_go_on(host.count(floor(number / 16))) end
+-- Counts what it takes to make a string of so many octets, at 16 an instruction, and refuses one
+-- that is too long. Counted first: to catch the error saves no work.
+local function weigh(octets, level)
+  if not (octets > LONG) then return end
+  must_go_on(host.count(floor(min(octets, 2e8) / 16)))
+  if octets > limits.string_octets then
+    wrong(c_format("a string of %.0f bytes: a script can make strings of %d bytes at most", octets,
+      limits.string_octets), (level or 1) + 1)
+  end
+end
+
+-- What a chain of `..` has made.
+local function weigh_chain(made)
+  if type(made) == "string" and #made > LONG then weigh(#made) end
+  return made
+end
+
+-- The octets of a part of a string that is made; of a number some.
+local function octets_of(part)
+  local kind = type(part)
+  return kind == "string" and #part or kind == "number" and 1 or 0
 end
 
 local function plain_find(subject, pattern, from)
@@ -499,19 +522,28 @@ end
 
 function string.gsub(subject, pattern, replacement, most)
   local kind = type(replacement)
-  local is_fit = kind == "string" or kind == "number" or kind == "table" or kind == "function"
-  if not is_fit or not is_counted(subject, pattern) then
-    return c_gsub(subject, pattern, replacement, most)
+  local is_text = kind == "string" or kind == "number"
+  local is_fit = is_text or kind == "table" or kind == "function"
+  -- What a capture adds to all replacements is the subject at most.
+  local octets = (octets_of(subject) + 1) * (is_text and #tostring(replacement) or LONG)
+  local may_grow = octets > limits.string_octets and type(pattern) == "string"
+  if not is_fit or not (may_grow or is_counted(subject, pattern)) then
+    local made, times = c_gsub(subject, pattern, replacement, most)
+    weigh(#made)
+    return made, times
   end
   subject = tostring(subject)
-  local parts, from, made = {}, 1, 0
+  local parts, from, made, total = {}, 1, 0, 0
   most = most or #subject + 1
   while made < most and from <= #subject + 1 do
     local found = search(subject, pattern, from)
     if not found then break end
     made = made + 1
     parts[#parts + 1] = sub(subject, from, found[1] - 1)
-    parts[#parts + 1] = replaced(subject, found, replacement)
+    local part = replaced(subject, found, replacement)
+    parts[#parts + 1] = part
+    total = total + octets_of(part)
+    if total > limits.string_octets then weigh(total) end
     from = found[2] + 1
     if found[2] < found[1] then
       parts[#parts + 1] = sub(subject, from, from)
@@ -520,19 +552,63 @@ function string.gsub(subject, pattern, replacement, most)
     if byte(pattern) == 94 then break end
   end
   parts[#parts + 1] = sub(subject, from)
-  return concat(parts), made
+  local whole = concat(parts)
+  weigh(#whole)
+  return whole, made
 end
 
 function string.rep(text, times, between)
-  -- More than there is memory for is not made.
-  if type(text) == "string" and type(times) == "number" then
-    count_work(min(#text * times, 2e8))
-  end
+  local number = tonumber(times)
+  if number then weigh((octets_of(text) + octets_of(between)) * number) end
   return c_rep(text, times, between)
 end
 
+for _, name in next, { "lower", "reverse", "upper" } do
+  local change = string[name]
+  string[name] = function(text)
+    if type(text) == "string" and #text > LONG then weigh(#text) end
+    return change(text)
+  end
+end
+
+function string.sub(text, from, to)
+  local part = sub(text, from, to)
+  if #part > LONG then weigh(#part) end
+  return part
+end
+
+function string.format(...)
+  local made = c_format(...)
+  if #made > LONG then weigh(#made) end
+  return made
+end
+
+-- The octets of a long list's strings, as far as they are not too many.
+local function octets_of_list(list, between, from, to)
+  local octets, each = 0, octets_of(between)
+  for i = from, to do
+    local part = rawget(list, i)
+    if part == nil or octets > limits.string_octets then break end
+    octets = octets + octets_of(part) + each
+  end
+  return octets
+end
+
+function table.concat(list, between, from, to)
+  if type(list) == "table" then
+    local first, last = tonumber(from) or 1, tonumber(to) or #list
+    if last - first > FEW then
+      local octets = octets_of_list(list, between, first, last - 1)
+      if octets > limits.string_octets then weigh(octets) end
+    end
+  end
+  local made = concat(list, between, from, to)
+  if #made > LONG then weigh(#made) end
+  return made
+end
+
 function table.sort(list, is_before)
-  if type(list) == "table" and #list > MUCH then count_work(#list * 256) end
+  if type(list) == "table" and #list > MUCH then must_go_on(host.count(#list * 16)) end
   return c_sort(list, is_before)
 end
 
@@ -723,13 +799,14 @@ local function step(numbers, ...)
   return returned(1)
 end
 
--- Runs what comes before the clients: the file itself, then setup().
-local function begin(chunk)
+-- Runs what comes before the clients: the file itself, then setup(). What is called first returns
+-- the file's function.
+local function begin(made)
   slot, now = 0, 0
   turn = turn + 1
   watch[1] = turn
   local ok, failure = xpcall(function()
-    chunk()
+    made(weigh_chain)()
     if env.setup ~= nil then env.setup() end
     client_function = env.client
   end, host.place)

@@ -3,8 +3,9 @@
 //! The libraries for files, processes, packages and debugging are never opened, nor is LuaJIT's
 //! compiler: it looks at hooks only where it does not run, so a loop that it has compiled could not
 //! be stopped. Its interpreter counts instructions, [`INSTRUCTIONS_PER_LOOK`] at a time. A function
-//! in C is one instruction, so the prelude has those that may take long counted here: patterns that
-//! may backtrack, and what makes or sorts much.
+//! in C is one instruction, and so is `..`. The prelude has those counted that may take long:
+//! patterns that may backtrack, what makes long strings, and what sorts much. No string that a
+//! script makes is longer than [`STRING_OCTETS_MAX`], which bounds the others.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -33,6 +34,9 @@ const METRICS_MAX: u32 = 128;
 const SENDS_MAX: u32 = 1_000;
 /// Names in one generation of those that are kept rendered.
 const NAMES_PER_GENERATION: u32 = 4_096;
+/// Octets of a string that a script makes: sixteen times the longest DNS message, and little enough
+/// for what reads all of it within one instruction, such as `<`.
+const STRING_OCTETS_MAX: u32 = 1 << 20;
 /// Moduli of the generator in the prelude, less one.
 const SEEDS_MAX: [u64; 2] = [4_294_967_086, 4_294_944_442];
 
@@ -179,6 +183,7 @@ fn limits(lua: &Lua, settings: &Settings) -> mlua::Result<Table> {
     limits.set("names", NAMES_PER_GENERATION)?;
     limits.set("sends", SENDS_MAX)?;
     limits.set("metrics", METRICS_MAX)?;
+    limits.set("string_octets", STRING_OCTETS_MAX)?;
     limits.set("first_client", u64::from(settings.first_client) + 1)?;
     limits.set("pause", pause(settings.clients))?;
     limits.set("group", settings.group.as_str())?;

@@ -14,6 +14,7 @@ use proto::Instant;
 use proto::query::QueryOptions;
 use proto::response::ResponseFacts;
 
+use crate::chains;
 use crate::messages::Messages;
 use crate::sandbox::{Sandbox, message_of};
 
@@ -228,11 +229,16 @@ impl Script {
         }
         let inner = |error: mlua::Error| fault(&message_of(&error));
         let sandbox = Sandbox::new(file_name, settings).map_err(inner)?;
-        let chunk = sandbox.lua.load(text).set_name(format!("={file_name}"));
-        let chunk = chunk.set_mode(ChunkMode::Text);
-        let chunk = chunk.set_environment(sandbox.environment.clone());
-        let chunk = chunk.into_function().map_err(inner)?;
-        let failure: Option<mlua::LuaString> = sandbox.begin.call(chunk).map_err(inner)?;
+        let compiled = |text: &str| {
+            let chunk = sandbox.lua.load(text).set_name(format!("={file_name}"));
+            let chunk = chunk.set_mode(ChunkMode::Text);
+            let chunk = chunk.set_environment(sandbox.environment.clone());
+            chunk.into_function().map_err(inner)
+        };
+        // As it is first: for its errors, and because nothing else can be taken apart.
+        compiled(text)?;
+        let made = compiled(&chains::weighed(text))?;
+        let failure: Option<mlua::LuaString> = sandbox.begin.call(made).map_err(inner)?;
         if let Some(failure) = failure {
             return Err(fault(&failure.to_string_lossy()));
         }

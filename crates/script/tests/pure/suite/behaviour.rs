@@ -411,10 +411,11 @@ fn a_file_and_a_setup_that_do_not_end_are_stopped_too() {
 #[test]
 fn memory_is_limited_and_is_there_again_for_others() {
     for body in [
-        "local s = 'x' while true do s = s .. s end",
+        "local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end",
         "local t = {} while true do t[#t + 1] = { 1, 2, 3 } end",
-        "local s = string.rep('x', 1e9)",
-        "local s = 'x' while true do pcall(function() s = s .. s end) end",
+        "local t = {} for i = 1, 100 do t[i] = ('x'):rep(1e6) end
+         string.format(('%s'):rep(100), unpack(t))",
+        "local t = {} while true do pcall(function() t[#t + 1] = ('x'):rep(1e6) .. #t end) end",
     ] {
         let text = format!(
             "function client(c) if c.index == 1 then {body} end c:query('a.example') c:sleep(1) end"
@@ -442,6 +443,125 @@ fn memory_is_limited_and_is_there_again_for_others() {
         script.start(1, at(0));
         only_query(&steps(&mut script));
     }
+}
+
+#[test]
+fn building_long_strings_is_stopped_with_its_line() {
+    let big = "local s = ('x'):rep(1048576)";
+    for (body, length) in [
+        ("local s = ('x'):rep(1e8)", "100000000"),
+        ("local s = string.rep(1, 1e8)", "100000000"),
+        ("local s = ('x'):rep(3e7, '--')", "90000000"),
+        ("local s = 'x' while true do s = s .. s end", "2097152"),
+        (
+            "local s = 'x' while true do s = s .. s .. 'ab' .. 1 end",
+            "2097149",
+        ),
+        (
+            "local t = {'x'} while true do t[1] = t[1] .. t[1] end",
+            "2097152",
+        ),
+        (&format!("{big} s = s .. 'x'"), "1048577"),
+        (&format!("{big} s = ('%s%s'):format(s, s)"), "2097152"),
+        (
+            &format!("{big} s = table.concat({{ s, s }}, ',')"),
+            "2097153",
+        ),
+        (
+            "local t = {} for i = 1, 1e5 do t[i] = ('x'):rep(1e3) end local s = table.concat(t)",
+            "1049000",
+        ),
+        (&format!("{big} s = s:gsub('x', ('y'):rep(100))"), "1048600"),
+        (
+            &format!("{big} s = s:gsub('(x)', '%1' .. ('y'):rep(100))"),
+            "1048582",
+        ),
+        (
+            &format!("{big} s = s:gsub('x', {{ x = ('y'):rep(1000) }})"),
+            "1049000",
+        ),
+        (
+            &format!("{big} s = s:gsub('x', function() return s end)"),
+            "2097152",
+        ),
+        (
+            "local s = ('x'):rep(1000):gsub('', ('y'):rep(1e6))",
+            "2000000",
+        ),
+    ] {
+        let mut script = load(&format!("function client(c)\n {body}\n end"));
+        assert_eq!(
+            start(&mut script, 0),
+            [Action::Failed { client: 0 }],
+            "{body}"
+        );
+        let wanted = format!(
+            "test.lua:2: a string of {length} bytes: a script can make strings of 1048576 bytes at \
+             most"
+        );
+        assert_eq!(failure(&script), wanted, "{body}");
+    }
+}
+
+#[test]
+fn work_on_long_strings_counts_as_instructions() {
+    for work in [
+        "local t = s .. 'x'",
+        "local t = s:upper()",
+        "local t = s:lower()",
+        "local t = s:reverse()",
+        "local t = s:sub(2)",
+        "local t = ('%s'):format(s)",
+        "local t = table.concat({ s, 'x' })",
+        "local t = s:gsub('^y', '')",
+        "pcall(function() return s .. s end)",
+        "pcall(string.rep, s, 100)",
+    ] {
+        let body = format!("local s = ('x'):rep(1e6) while true do {work} end");
+        let mut script = load(&format!("function client(c)\n {body}\n end"));
+        start(&mut script, 0);
+        let message = failure(&script);
+        let wanted = "test.lua:2: stopped after 20000000 instructions without waiting";
+        assert!(message.starts_with(wanted), "{work}: {message}");
+    }
+}
+
+#[test]
+fn concatenation_is_that_of_lua() {
+    let mut script = load(
+        "local top = select('#', ...) .. ''
+         local joined = setmetatable({}, { __concat = function(a, b) return 7 end })
+         local function many(...) return 'm' .. ... end
+         function client(c)
+           local f, s = { g = { h = function(_, x) return x .. '!' end } }, 'abc'
+           print(top, joined .. s, s .. joined .. s, many(1, 2), -1 .. 2 + 3 * 2 ^ 2 .. -s:len())
+           print(f.g:h 'x' .. f.g.h(1, 'y' .. 'z'), ('a' .. 'b') .. #s .. #'a' - -1)
+           local t = { 'a' .. 'b', ['k' .. 1] = s .. s, s .. 'c' }
+           print(t[1], t.k1, t[2], s .. 'c' == 'abcc' and 'x' .. 'y' or 'no')
+           local function twice() return s .. many('z', 'w'), s .. 'q' end
+           print(twice())
+           local name = s .. 'd' (print)(name)
+         end
+         function setup() print('--..', [[a..b]] .. [==[ ]] ]==]) end -- .. '",
+    );
+    start(&mut script, 0);
+    assert_eq!(script.failures().total, 0, "{:?}", script.failures());
+    let printed: Vec<String> = script.take_printed().0.into_iter().map(|it| it.1).collect();
+    assert_eq!(
+        printed,
+        [
+            "--..\ta..b ]] ",
+            "0\t7\tabc7\tm1\t-114-3",
+            "x!yz!\tab32",
+            "ab\tabcabc\tabcc\txy",
+            "abcmz\tabcq",
+            "abcd"
+        ]
+    );
+    let mut script = load("function client(c)\n local x\n\n return 'a' .. x end");
+    start(&mut script, 0);
+    let wanted = "test.lua:4: attempt to concatenate local 'x' (a nil value)";
+    assert_eq!(failure(&script), wanted);
 }
 
 #[test]
