@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-pub use trust::{Refused, check_folder, cure};
+pub use trust::{Refused, check_folder, check_program, cure};
 use trust::{Trusted, check_existing, is_shared};
 
 /// Symbolic links that are followed from one name, as the kernel does (path_resolution(7)).

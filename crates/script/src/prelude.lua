@@ -360,7 +360,7 @@ local c_find, c_match, c_gmatch, c_gsub = string.find, string.match, string.gmat
 local c_rep, c_sort, byte, sub = string.rep, table.sort, string.byte, string.sub
 local c_format, min = string.format, math.min
 
--- Steps of a pattern that nobody counts.
+-- Steps of a pattern that are not counted.
 local STEPS_FREE = 30000
 -- Octets of a pattern that is worth looking at.
 local PATTERN_FREE = 200

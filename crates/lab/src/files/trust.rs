@@ -26,6 +26,10 @@ pub enum Refused {
     NoFile(PathBuf),
     /// A pipe without a reader.
     NoReader(PathBuf),
+    /// A program, or a folder above it, that is not the caller's.
+    ForeignProgram(PathBuf, u32),
+    /// A program, or a folder above it, that other users can write.
+    OpenProgram(PathBuf),
 }
 
 impl fmt::Display for Refused {
@@ -42,7 +46,7 @@ impl fmt::Display for Refused {
             Refused::ForeignLink(path, user) => {
                 write!(f, "{} is a symbolic link of user {user}", path.display())
             }
-            Refused::ForeignFile(path, user) => {
+            Refused::ForeignFile(path, user) | Refused::ForeignProgram(path, user) => {
                 write!(f, "{} belongs to user {user}", path.display())
             }
             Refused::HardLink(path) => {
@@ -51,6 +55,9 @@ impl fmt::Display for Refused {
             Refused::NoFile(path) => write!(f, "{} is not a regular file", path.display()),
             Refused::NoReader(path) => {
                 write!(f, "{} is a pipe without a reader", path.display())
+            }
+            Refused::OpenProgram(path) => {
+                write!(f, "other users can write {}", path.display())
             }
         }
     }
@@ -81,6 +88,13 @@ pub fn cure(error: &io::Error) -> Option<&'static str> {
         }
         Refused::NoFile(_) => "remove it, or name another file",
         Refused::NoReader(_) => "start the pipe's reader first, or name a file",
+        Refused::ForeignProgram(..) => {
+            "programs are run where root or the caller owns them and all folders above: change the \
+             owner with chown"
+        }
+        Refused::OpenProgram(_) => {
+            "take the permission away with chmod go-w: another user could replace what is run"
+        }
     })
 }
 
@@ -92,15 +106,22 @@ pub(super) struct Trusted {
 
 impl Trusted {
     pub(super) fn now() -> Trusted {
+        let mut trusted = Trusted::owners();
+        if trusted.is_root {
+            // Who may call this program through sudo could do without its files.
+            let sudo = std::env::var("SUDO_UID").ok();
+            let sudo = sudo.and_then(|it| it.parse::<u32>().ok());
+            trusted.users.extend(sudo);
+        }
+        trusted
+    }
+
+    /// Root and the caller.
+    fn owners() -> Trusted {
         let own = rustix::process::geteuid().as_raw();
         let mut users = vec![0, own];
         // In a user namespace, root of the host has another number there.
         users.extend(fs::metadata("/").ok().map(|root| root.uid()));
-        if own == 0 {
-            // Who may call this program through sudo could do without its files.
-            let sudo = std::env::var("SUDO_UID").ok();
-            users.extend(sudo.and_then(|it| it.parse::<u32>().ok()));
-        }
         Trusted {
             is_root: own == 0,
             users,
@@ -153,6 +174,32 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
         }
         if trusted.is_root && data.mode() & 0o1002 == 0o002 && !is_itself(each) {
             return Err(Refused::OpenFolder(each.to_owned()).into());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a program that is of another user than root and the caller, or that another user could
+/// replace. `path` has no links.
+///
+/// # Errors
+/// [`Refused`], or those of the system.
+pub fn check_program(path: &Path) -> io::Result<()> {
+    let trusted = Trusted::owners();
+    let group = rustix::process::getegid().as_raw();
+    for each in path.ancestors() {
+        let data = fs::metadata(each)?;
+        if !trusted.has(data.uid()) {
+            return Err(Refused::ForeignProgram(each.to_owned(), data.uid()).into());
+        }
+        // Of a user's own group, as some systems have it, no other user is a member.
+        let of_group = match [0, group].contains(&data.gid()) {
+            true => 0,
+            false => 0o020,
+        };
+        let is_sticky = data.is_dir() && data.mode() & 0o1000 != 0;
+        if data.mode() & (0o002 | of_group) != 0 && !is_sticky {
+            return Err(Refused::OpenProgram(each.to_owned()).into());
         }
     }
     Ok(())

@@ -1,9 +1,11 @@
 //! Programs that Debian 12 does not have: CoreDNS, and newer releases out of Debian 13.
 //!
-//! `servers/prepare` builds the one from its Go module and unpacks the others, both into
-//! `target/servers` of this repository. Debian 13's programs need newer libraries than the host
-//! has, so each is run by the dynamic loader it came with. Nothing of it is installed.
+//! `servers/prepare` builds the one from its Go module and unpacks the others, into the user's
+//! cache; the environment variable [`SETTING`] names another folder. Debian 13's programs need
+//! newer libraries than the host has, so each is run by the dynamic loader it came with. Nothing of
+//! it is installed, and nothing is run that another user could have put there: root may run it.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +13,10 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// What to do when one of them is missing.
-const HINT: &str = "hint: run `servers/prepare`, or `./test`, which does";
+use crate::files;
 
-/// Relative to this crate.
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/servers");
+/// Names the folder with the prepared programs, where it is not the one in the user's cache.
+pub const SETTING: &str = "THRONG_PREPARED_SERVERS";
 
 /// A command that runs a program of Debian 13, such as `usr/bin/curl` (8.14, with HTTP/3) or
 /// `usr/bin/kdig` (3.4), ready for its arguments.
@@ -35,36 +36,70 @@ pub fn debian13(program: &str) -> anyhow::Result<Command> {
 /// # Errors
 /// It was not unpacked; the message says how to do that.
 pub fn debian13_server(name: &str) -> anyhow::Result<PathBuf> {
-    let path = Path::new(FOLDER).join("debian13/servers").join(name);
-    anyhow::ensure!(
-        path.is_file(),
-        "`{name}` of Debian 13 is not unpacked\n{HINT}"
-    );
-    Ok(path)
+    program_in(&folder()?, &Path::new("debian13/servers").join(name))
 }
 
 /// The words with which a command line for such a program begins.
 pub(super) fn debian13_words(program: &str) -> anyhow::Result<Vec<OsString>> {
-    let root = Path::new(FOLDER).join("debian13");
-    let path = root.join(program);
-    anyhow::ensure!(
-        path.is_file(),
-        "`{program}` of Debian 13 is not unpacked\n{HINT}"
-    );
+    words_in(&folder()?, program)
+}
+
+fn words_in(folder: &Path, program: &str) -> anyhow::Result<Vec<OsString>> {
+    let path = program_in(folder, &Path::new("debian13").join(program))?;
+    let root = fs::canonicalize(folder.join("debian13"))?;
     let libraries = entry(&root.join("usr/lib"), |name| name.ends_with("-linux-gnu"))?;
     let loader = entry(&libraries, |name| name.starts_with("ld-linux"))?;
+    let loader = trusted(&loader)?;
     let mut words: Vec<OsString> = vec![loader.into(), "--argv0".into()];
-    let name = path.file_name().unwrap_or(OsStr::new(program));
-    words.extend([name.to_owned(), "--library-path".into()]);
-    words.extend([libraries.into_os_string(), path.into_os_string()]);
+    let name = Path::new(program).file_name();
+    words.extend([name.unwrap_or(OsStr::new(program)).to_owned()]);
+    words.extend(["--library-path".into(), libraries.into_os_string()]);
+    words.push(path.into_os_string());
     Ok(words)
 }
 
 /// The path of CoreDNS.
 pub(super) fn coredns() -> anyhow::Result<PathBuf> {
-    let path = Path::new(FOLDER).join("coredns/coredns");
-    anyhow::ensure!(path.is_file(), "CoreDNS is not built\n{HINT}");
-    Ok(path)
+    program_in(&folder()?, Path::new("coredns/coredns"))
+}
+
+/// Where the prepared programs are: as set, or in the user's cache.
+fn folder() -> anyhow::Result<PathBuf> {
+    let set = |name| env::var_os(name).filter(|it| !it.is_empty());
+    if let Some(folder) = set(SETTING) {
+        return Ok(folder.into());
+    }
+    let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")));
+    let cache = cache.with_context(|| {
+        format!(
+            "no folder for prepared servers: HOME is not set\nhint: name the folder in {SETTING}"
+        )
+    })?;
+    Ok(cache.join("throng/servers"))
+}
+
+/// The path of a program below `folder`, without links.
+fn program_in(folder: &Path, program: &Path) -> anyhow::Result<PathBuf> {
+    let path = folder.join(program);
+    anyhow::ensure!(
+        path.is_file(),
+        "`{}` is not there\nhint: run `servers/prepare` in Throng's repository (`./test` does), or \
+         name the folder with prepared programs in {SETTING}",
+        path.display()
+    );
+    trusted(&path)
+}
+
+/// The path without links, if no other user could have put something else there.
+fn trusted(path: &Path) -> anyhow::Result<PathBuf> {
+    let real =
+        fs::canonicalize(path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+    files::check_program(&real).map_err(|error| {
+        let cure = files::cure(&error).unwrap_or_default();
+        anyhow::anyhow!("`{}` is not run: {error}\nhint: {cure}", path.display())
+    })?;
+    Ok(real)
 }
 
 /// The one entry of `folder` whose name is as wanted; its name depends on the architecture.
@@ -74,17 +109,95 @@ fn entry(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Path
     let found = entries
         .flatten()
         .find(|entry| entry.file_name().to_str().is_some_and(&is_wanted));
-    let found = found.with_context(|| format!("`{}` is not whole\n{HINT}", folder.display()))?;
+    let found = found.with_context(|| {
+        format!(
+            "`{}` is not whole\nhint: remove it, and run `servers/prepare`",
+            folder.display()
+        )
+    })?;
     Ok(found.path())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
     use super::*;
+    use crate::target::folder::TempFolder;
+
+    /// A folder as `servers/prepare` fills one.
+    fn filled() -> (TempFolder, PathBuf) {
+        let place = TempFolder::new("servers").unwrap();
+        let folder = place.path().join("servers");
+        for path in [
+            "coredns",
+            "debian13/usr/sbin",
+            "debian13/usr/lib/x86_64-linux-gnu",
+        ] {
+            fs::create_dir_all(folder.join(path)).unwrap();
+        }
+        for path in [
+            "coredns/coredns",
+            "debian13/usr/sbin/knotd",
+            "debian13/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+        ] {
+            fs::write(folder.join(path), "").unwrap();
+        }
+        (place, folder)
+    }
 
     #[test]
     fn program_that_is_not_there_is_an_error_with_the_cure() {
-        let error = debian13("usr/bin/no-such-program").unwrap_err().to_string();
-        assert!(error.contains("servers/prepare"), "{error}");
+        let (_place, folder) = filled();
+        let error = words_in(&folder, "usr/bin/none").unwrap_err().to_string();
+        for part in ["debian13/usr/bin/none", "servers/prepare", SETTING] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_run_from_where_its_links_lead() {
+        let (place, folder) = filled();
+        let link = place.path().join("link");
+        symlink(&folder, &link).unwrap();
+        let words = words_in(&link, "usr/sbin/knotd").unwrap();
+        let real = fs::canonicalize(&folder).unwrap();
+        assert_eq!(words[1..4], ["--argv0", "knotd", "--library-path"]);
+        for word in [&words[0], &words[4], &words[5]] {
+            assert!(Path::new(word).starts_with(&real), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_other_users_can_replace_is_not_run() {
+        for open in ["coredns/coredns", "coredns", ""] {
+            let (_place, folder) = filled();
+            let path = folder.join(open);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+            let error = program_in(&folder, Path::new("coredns/coredns")).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains("other users can write"), "{open}: {error}");
+            assert!(error.contains("chmod"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_not_run() {
+        for foreign in [
+            "debian13/usr/sbin/knotd",
+            "debian13/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+            "debian13/usr/lib/x86_64-linux-gnu",
+            "debian13",
+            "",
+        ] {
+            let (_place, folder) = filled();
+            if chown(folder.join(foreign), Some(12_345), None).is_err() {
+                // Only root gives files away.
+                return;
+            }
+            let error = words_in(&folder, "usr/sbin/knotd").unwrap_err().to_string();
+            assert!(error.contains("belongs to user 12345"), "{error}");
+            assert!(error.contains("chown"), "{error}");
+        }
     }
 }

@@ -49,6 +49,12 @@ fn no_tracked_file_names_a_path_of_one_machine() {
 }
 
 #[test]
+fn no_path_of_the_building_machine_is_compiled_in() {
+    let repository = Repository::read();
+    passes(repository.each_rust_file_outside_tests(shape::compiled_paths));
+}
+
+#[test]
 fn circles_of_files_are_small() {
     passes(circles::circles(&Repository::read()));
 }

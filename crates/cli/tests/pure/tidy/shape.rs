@@ -1,7 +1,7 @@
 //! Sizes, first lines, names of files, and paths that belong to one machine.
 
 use crate::repository::{File, Offence};
-use crate::source::{Source, functions};
+use crate::source::{Source, functions, line_of, without_tests, words};
 
 const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 1_000;
@@ -118,6 +118,25 @@ pub(crate) fn machine_paths(file: &File) -> Vec<Offence> {
     offences
 }
 
+/// Nothing of the machine that builds is compiled in, where users run it: a folder of that path may
+/// be anybody's there.
+pub(crate) fn compiled_paths(file: &File) -> Vec<Offence> {
+    if file.path.starts_with("crates/testing/") {
+        return Vec::new();
+    }
+    let code = without_tests(&Source::of(&file.text).code);
+    let calls = ["env!", "option_env!"];
+    let lines = calls.iter().flat_map(|call| words(&code, call));
+    let is_path = |offset: &usize| {
+        let given = file.text[*offset..].lines().next().unwrap_or_default();
+        !given.contains("\"CARGO_PKG_")
+    };
+    let lines = lines.filter(is_path).map(|offset| line_of(&code, offset));
+    let what = "compiles in what is the building machine's";
+    let cure = "look it up when the program runs: a setting, the user's cache, the system";
+    lines.map(|line| file.offence(line, what, cure)).collect()
+}
+
 /// Whether `path` occurs in `line` other than as the middle of a longer path.
 fn starts_a_path(line: &str, path: &str) -> bool {
     let continues = |before: char| before.is_alphanumeric() || "._-}".contains(before);
@@ -188,4 +207,19 @@ fn absolute_paths_of_one_machine_are_offences() {
         assert_eq!(check(format!("see {path}x")), 1, "{path}");
         assert_eq!(check(format!("see docs{path}x")), 0, "{path}");
     }
+}
+
+#[test]
+fn paths_of_the_building_machine_in_code_are_offences() {
+    let check = |path: &str, text: &str| compiled_paths(&File::new(path, text)).len();
+    let compiled = "const A: &str = env!(\"CARGO_MANIFEST_DIR\");\n";
+    assert_eq!(check("crates/lab/src/a.rs", compiled), 1);
+    assert_eq!(check("crates/testing/src/a.rs", compiled), 0);
+    assert_eq!(
+        check(
+            "crates/lab/src/a.rs",
+            "const A: &str = env!(\"CARGO_PKG_VERSION\");\n"
+        ),
+        0
+    );
 }

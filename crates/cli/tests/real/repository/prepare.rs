@@ -132,6 +132,8 @@ fn other_pins_are_another_build_beside_the_old_one() {
     fs::write(&sums, fs::read_to_string(&sums).unwrap() + "other\n").unwrap();
     prepare(&new);
     assert_ne!(kept(&old), kept(&new));
+    let found = fs::read_link(kept(&new).parent().unwrap().join("coredns")).unwrap();
+    assert_eq!(found, kept(&new));
     assert_eq!(
         made(&place),
         ["coredns", "coredns", "debian13", "kubernetes"]
