@@ -280,6 +280,17 @@ pub(crate) struct ResponderArguments {
     #[arg(long, value_name = "TRANSPORT:IP:PORT", required = true, value_delimiter = ',',
           value_parser = listen)]
     pub(crate) listen: Vec<Listen>,
+    /// Allow to listen on public addresses, and on all addresses at once (0.0.0.0, ::)
+    #[arg(long)]
+    pub(crate) allow_public: bool,
+    /// Most responses a second over UDP to each network (/24 of IPv4, /56 of IPv6); 1,000 where
+    /// --allow-public is needed, else no limit
+    #[arg(long, value_name = "RATE", conflicts_with = "no_rate_limit",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate_limit: Option<u32>,
+    /// Do not limit the rate of responses where --allow-public is needed
+    #[arg(long)]
+    pub(crate) no_rate_limit: bool,
     /// Path of DoH
     #[arg(long, default_value = "/dns-query", value_name = "PATH")]
     pub(crate) doh_path: String,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use driver::clock::Clock;
 use lab::agents::{Carrier, Connection, serve_all, start_responders};
 use lab::files::{self, Access};
-use lab::run::{ResponderShare, Serving, SocketUse};
+use lab::run::{ResponderShare, Serving, SocketUse, TargetScope, target_scope};
 use proto::Transport;
 use proto::doq::MessageIds;
 use proto::tls::{
@@ -40,6 +40,9 @@ const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Tickets after a handshake unless told otherwise.
 const TICKETS: u8 = 2;
 
+/// The default response rate limit where any host may query.
+const RATE_LIMIT: u32 = 1_000;
+
 /// Serves until told to stop, then prints what was counted.
 pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
     reject_interface(arguments)?;
@@ -51,6 +54,12 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     }
     let identity = identity(arguments, None)?;
     let config = config(arguments, identity.as_ref())?;
+    if let (Some(rate), None) = (config.source_rate_max, arguments.rate_limit) {
+        tell!(
+            "note: response rate limit over UDP: {rate} per second to each /24 or /56; \
+             --no-rate-limit lifts it"
+        );
+    }
     // A file that cannot be written is better known now than at the end.
     write_counters(arguments, &Counters::default())?;
     let stop = match &arguments.counters {
@@ -111,6 +120,32 @@ fn write_counters(arguments: &ResponderArguments, counters: &Counters) -> Result
             "give --counters a file in a folder that exists and may be written",
         )
     })
+}
+
+/// The response rate limit for each network over UDP.
+///
+/// # Errors
+/// Any host on the Internet may reach the responder, without the consent of the user.
+fn rate_limit(arguments: &ResponderArguments) -> Result<Option<u32>, Failure> {
+    let is_open = |it: &&Listen| {
+        let address = it.address.ip();
+        address.is_unspecified() || target_scope(address) == TargetScope::Public
+    };
+    let Some(open) = arguments.listen.iter().find(is_open) else {
+        return Ok(arguments.rate_limit);
+    };
+    if !arguments.allow_public {
+        return Err(Failure::usage(
+            format!(
+                "--listen {}:{}: any host on the Internet may reach the responder",
+                open.transport, open.address
+            ),
+            "give a private address of this host, or add --allow-public; the response rate over UDP \
+             is then limited per network, unless --no-rate-limit is given",
+        ));
+    }
+    let rate = arguments.rate_limit.unwrap_or(RATE_LIMIT);
+    Ok((!arguments.no_rate_limit).then_some(rate))
 }
 
 /// What AF_XDP cannot do, and what it needs.
@@ -230,6 +265,7 @@ fn config(
     let listen: Vec<_> = at(false).map(|it| (it.transport, it.address)).collect();
     let config = ResponderConfig {
         listen,
+        source_rate_max: rate_limit(arguments)?,
         listen_http: at(true).map(|it| it.address).collect(),
         doh_path: arguments.doh_path.clone(),
         doh_streams_max: arguments.doh_streams,

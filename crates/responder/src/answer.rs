@@ -64,6 +64,8 @@ pub enum Answered {
         malformed: bool,
         /// It was an UPDATE (RFC 2136).
         update: bool,
+        /// How long the response could have been, in octets.
+        octets_max: usize,
     },
 }
 
@@ -135,6 +137,7 @@ fn bare_header(header: &[u8; HEADER_OCTETS], rcode: u16, out: &mut Vec<u8>) -> A
         rcode,
         malformed: rcode == FORMERR,
         update: false,
+        octets_max: HEADER_OCTETS,
     }
 }
 
@@ -149,6 +152,7 @@ fn update(instead: Instead, response: &mut [u8]) -> Answered {
         rcode,
         malformed: false,
         update: true,
+        octets_max: response.len(),
     }
 }
 
@@ -169,7 +173,8 @@ fn respond(
         Instead::Truncated => empty(0),
     };
     let opt_octets = opt.map_or(0, |_| OPT_OCTETS);
-    if out.len() - start + opt_octets > octets_max(limit, opt) {
+    let octets_max = octets_max(limit, opt);
+    if out.len() - start + opt_octets > octets_max {
         out.truncate(start + question.end);
         truncated = true;
         sections.counts = [0; 3];
@@ -198,6 +203,7 @@ fn respond(
         rcode,
         malformed: false,
         update: false,
+        octets_max,
     }
 }
 

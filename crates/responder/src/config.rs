@@ -110,6 +110,10 @@ pub struct ResponderConfig {
     pub quic_streams_are_final: bool,
     /// Longest UDP response, in octets, if the client's EDNS allows as much (at least 512).
     pub udp_payload_octets_max: u16,
+    /// Responses over UDP to one network of sources (/24 of IPv4, /56 of IPv6) a second, over all
+    /// workers; `None` for any number. The source of a datagram can be forged, and its owner gets
+    /// the responses.
+    pub source_rate_max: Option<u32>,
     /// Maxima of memory.
     pub limits: Limits,
     /// Seed of all chances.
@@ -138,6 +142,7 @@ impl Default for ResponderConfig {
             quic_streams_are_final: false,
             // What resolvers and servers have agreed on (DNS flag day 2020).
             udp_payload_octets_max: 1232,
+            source_rate_max: None,
             limits: Limits::default(),
             seed: 1,
             open_connections: OpenConnections::default(),

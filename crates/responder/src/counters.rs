@@ -171,10 +171,12 @@ counters! {
     lost: u64 = "responses lost on purpose",
     /// Second copies of responses (the duplicate share).
     duplicated: u64 = "responses duplicated on purpose",
-    /// Responses with a wrong ID or question, garbage, or of 64 KB.
+    /// Responses with a wrong ID or question, garbage, or as long as can be.
     spoilt: u64 = "responses corrupted on purpose",
     /// Queries dropped because the queue before the rate ceiling was full.
     rate_dropped: u64 = "queries over the rate ceiling",
+    /// Queries over UDP dropped by the response rate limit of their network.
+    rate_limited: u64 = "queries over the response rate limit",
     /// Queries dropped because too many datagrams waited for the modelled server.
     queue_dropped: u64 = "queries over the modelled queue",
     /// Responses dropped because too many waited to be sent later.

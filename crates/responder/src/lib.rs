@@ -47,6 +47,7 @@ mod quic;
 mod respond;
 pub mod service;
 mod sockets;
+mod source_limit;
 mod stream;
 pub mod worker;
 pub mod zone;

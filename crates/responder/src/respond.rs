@@ -16,9 +16,10 @@ use crate::delayed::{Delayed, Destination, Reply};
 use crate::draw::draw;
 use crate::place::WorkerPlace;
 use crate::service::{Carrier, Service};
+use crate::source_limit::SourceLimit;
 
 /// The longest UDP payload over IPv4, in octets.
-const DATAGRAM_OCTETS_MAX: usize = 65_507;
+const DATAGRAM_OCTETS_MAX: u16 = 65_507;
 
 /// The QR bit in the third octet of the header (RFC 1035, section 4.1.1).
 const QR: u8 = 0x80;
@@ -46,6 +47,7 @@ pub(crate) struct Respondent {
     /// Faults with the cumulative share up to and including each.
     faults: Vec<(f64, Fault)>,
     ceiling: Option<Ceiling>,
+    source_limit: Option<SourceLimit>,
     pub(crate) service: Option<Service>,
     generator: Xoshiro256PlusPlus,
 }
@@ -91,6 +93,9 @@ impl Respondent {
             start: Instant::ZERO,
             faults,
             ceiling,
+            source_limit: config
+                .source_rate_max
+                .map(|rate| SourceLimit::new(rate, place.count)),
             service: service.map(|model| Service::new(model, seed)),
             generator,
             config,
@@ -111,6 +116,13 @@ impl Respondent {
             return Fate::Dropped;
         }
         self.counters.queries.add(transport, 1);
+        if let (Some(limit), Transport::Udp) = (&mut self.source_limit, transport)
+            && let Destination::Datagram { to, .. } = destination
+            && !limit.admits(to.ip(), arrival)
+        {
+            self.counters.rate_limited += 1;
+            return Fate::Dropped;
+        }
         let Some(served) = self.serve((arrival, transport), query) else {
             self.counters.queue_dropped += 1;
             return Fate::Dropped;
@@ -141,10 +153,10 @@ impl Respondent {
             };
         }
         let start = out.len();
-        let Some(rcode) = self.respond(transport, query, fault, out) else {
+        let Some((rcode, octets_max)) = self.respond(transport, query, fault, out) else {
             return Fate::Dropped;
         };
-        self.spoil(transport, fault, start, out);
+        self.spoil(fault, octets_max, start, out);
         let copies = self.draw_copies(transport);
         self.counters.count_rcode(rcode, u64::from(copies));
         let reply = match fault {
@@ -195,7 +207,7 @@ impl Respondent {
         kept
     }
 
-    /// Appends the response; returns its RCODE.
+    /// Appends the response; returns its RCODE, and how long it could have been.
     #[inline]
     fn respond(
         &mut self,
@@ -203,9 +215,11 @@ impl Respondent {
         query: &[u8],
         fault: Fault,
         out: &mut Vec<u8>,
-    ) -> Option<u16> {
-        let limit = match transport {
-            Transport::Udp => Limit::Datagram(self.config.udp_payload_octets_max),
+    ) -> Option<(u16, usize)> {
+        let limit = match (transport, fault) {
+            // Never more than the client takes: it need not be the one that asks.
+            (Transport::Udp, Fault::Oversized) => Limit::Datagram(DATAGRAM_OCTETS_MAX),
+            (Transport::Udp, _) => Limit::Datagram(self.config.udp_payload_octets_max),
             _ => Limit::Stream,
         };
         let instead = match fault {
@@ -219,10 +233,11 @@ impl Respondent {
                 rcode,
                 malformed,
                 update,
+                octets_max,
             } => {
                 self.counters.malformed += u64::from(malformed);
                 self.counters.updates += u64::from(update);
-                Some(rcode)
+                Some((rcode, octets_max))
             }
         }
     }
@@ -292,7 +307,7 @@ impl Respondent {
     }
 
     /// Makes the response at `start` wrong in the way asked for.
-    fn spoil(&mut self, transport: Transport, fault: Fault, start: usize, out: &mut Vec<u8>) {
+    fn spoil(&mut self, fault: Fault, octets_max: usize, start: usize, out: &mut Vec<u8>) {
         let response = &mut out[start..];
         match fault {
             Fault::WrongId => response[1] ^= 0x55,
@@ -300,13 +315,7 @@ impl Respondent {
             Fault::WrongQr => response[2] &= !QR,
             Fault::WrongMediaType => {}
             Fault::Garbage => self.generator.fill_bytes(response),
-            Fault::Oversized => {
-                let octets = match transport {
-                    Transport::Udp => DATAGRAM_OCTETS_MAX,
-                    _ => usize::from(u16::MAX),
-                };
-                pad(start, octets, out);
-            }
+            Fault::Oversized => pad(start, octets_max, out),
             Fault::None
             | Fault::Lost
             | Fault::Rcode(_)

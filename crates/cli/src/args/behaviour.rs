@@ -104,7 +104,7 @@ pub(crate) struct BehaviourArguments {
     /// Share of responses that consist of random bytes
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) garbage: f64,
-    /// Share of responses of 64 KB
+    /// Share of responses that are as long as can be: 64 KB, over UDP what the query's EDNS allows
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) oversize: f64,
     /// Share of queries over HTTP or QUIC whose stream is reset instead of answered

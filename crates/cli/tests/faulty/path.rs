@@ -147,7 +147,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         over: &[Udp],
         before: "nsenter --target $NEAR --net -- ip link set near mtu 576",
         target: Target::Far("--oversize 1"),
-        flags: "--rate 100 --timeout 2s",
+        flags: "--rate 100 --timeout 2s --edns-size 4096",
         ends: Ends::in_vain("no response to"),
         ..FAR
     },

@@ -446,7 +446,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         over: ALL,
-        flags: "--rate 300 --timeout 5s",
+        flags: "--rate 300 --timeout 5s --edns-size 65535",
         ends: Ends::measured(&[Rate], ""),
         ..responder("64 KB in each response", "--oversize 1")
     },

@@ -111,3 +111,11 @@ fn file_of_counters_that_cannot_be_written_or_shared_is_refused() {
     throng("responder --listen udp:127.0.0.1:0 --processes 2 --counters file")
         .refused_with("one process", "--processes");
 }
+
+#[test]
+fn a_responder_that_all_hosts_could_use_needs_the_consent_of_the_user() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.88.99.1:0", "[2600::1]:0"] {
+        throng(&format!("responder --listen tcp:127.0.0.1:0,udp:{address}"))
+            .refused_with(&format!("udp:{address}"), "--allow-public");
+    }
+}

@@ -46,7 +46,8 @@ fn flags_that_xdp_cannot_serve_are_refused_with_a_cure() {
             "--driver xdp",
         ),
         (
-            "responder --listen udp:0.0.0.0:0 --driver xdp --interface lo".to_owned(),
+            "responder --listen udp:0.0.0.0:0 --allow-public --driver xdp --interface lo"
+                .to_owned(),
             "any address",
             "give an address",
         ),

@@ -303,6 +303,7 @@ fn responses_of_64_kilobytes_are_received_whole() {
     ] {
         let sim = Sim::seed(5)
             .over(transport)
+            .names_text("long.lab.test A +edns=65535\n")
             .clients(2)
             .rate(100.0)
             .one_way_delay_ms(1);

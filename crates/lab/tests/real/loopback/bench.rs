@@ -81,6 +81,14 @@ impl Load {
         }
     }
 
+    /// Takes responses over UDP as long as they can be.
+    pub(crate) fn edns_of_64_kb(mut self) -> Load {
+        let text = "long.lab.test A +edns=65535\n";
+        let questions = names_file::parse_text(text.as_bytes(), &QueryOptions::default());
+        self.plan.questions = Arc::new(questions.unwrap());
+        self
+    }
+
     /// Counts the run-queue wait of that process as disturbance of the run.
     pub(crate) fn target_process(mut self, process: u32) -> Load {
         self.target_process = Some(process);

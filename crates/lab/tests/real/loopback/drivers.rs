@@ -135,7 +135,7 @@ fn responses_of_64_kb_arrive_whole() {
     const LONG: u64 = 100;
     each(|bed, transport| {
         let load = Load::over(transport).clients(2).outstanding(2);
-        let load = load.queries(LONG);
+        let load = load.queries(LONG).edns_of_64_kb();
         let seen = bed.run(load, |config| config.behaviour.faults.oversized = 1.0);
         check_accounts(&seen, transport, LONG);
         let (counts, context) = (seen.counts(), &seen.context);

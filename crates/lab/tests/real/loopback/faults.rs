@@ -99,6 +99,7 @@ fn responses_of_64_kilobytes_arrive_whole() {
         (Transport::Dot, 65_535),
     ] {
         let load = Load::over(transport).outstanding(4).queries(300);
+        let load = load.edns_of_64_kb();
         let (ran, _) = load.run_against(|config| config.behaviour.faults.oversized = 1.0);
         ran.assert_all_answered(300);
         assert_eq!(ran.counts().received_octets, 300 * octets, "{transport}");

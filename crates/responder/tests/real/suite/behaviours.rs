@@ -273,12 +273,41 @@ fn a_share_of_responses_is_garbage() {
 }
 
 #[test]
-fn oversized_responses_are_as_long_as_udp_allows_and_well_formed() {
-    let mut target = target(|behaviour| behaviour.faults.oversized = 1.0);
-    target.send_datagrams(1, &[query_with(1, "a.example A", Some(Edns::default()))]);
-    let message = &target.network.sent[0].2;
-    assert_eq!(message.len(), 65_507);
-    assert_eq!(Message::from_vec(message).unwrap().answers.len(), 1);
+fn oversized_responses_are_as_long_as_the_client_takes_and_well_formed() {
+    let edns = |udp_payload_octets| {
+        Some(Edns {
+            udp_payload_octets,
+            ..Edns::default()
+        })
+    };
+    for (edns, octets) in [
+        (edns(65_535), 65_507),
+        (edns(4_096), 4_096),
+        (edns(1_232), 1_232),
+        (edns(100), 512),
+        (None, 512),
+    ] {
+        let mut target = target(|behaviour| behaviour.faults.oversized = 1.0);
+        target.send_datagrams(1, &[query_with(1, "a.example A", edns)]);
+        let message = &target.network.sent[0].2;
+        assert_eq!(message.len(), octets);
+        assert_eq!(Message::from_vec(message).unwrap().answers.len(), 1);
+    }
+}
+
+#[test]
+fn a_source_is_sent_no_more_than_its_rate_over_udp() {
+    let mut target = Target::new(|config| config.source_rate_max = Some(100));
+    ask(&mut target, 250);
+    let counters = target.worker.counters();
+    assert_eq!(target.network.sent.len(), 100);
+    assert_eq!(
+        (counters.queries.total(), counters.rate_limited),
+        (250, 150)
+    );
+    target.run_until(at_ms(1_000));
+    ask(&mut target, 250);
+    assert_eq!(target.network.sent.len(), 200);
 }
 
 #[test]

@@ -397,7 +397,8 @@ fn malformed_queries_are_formerr_with_a_bare_header() {
             Answered::Response {
                 rcode: 1,
                 malformed: true,
-                update: false
+                update: false,
+                octets_max: 12
             }
         );
     }
