@@ -90,6 +90,9 @@ pub struct Counts {
     /// Of these, by RCODE; empty in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Rcodes::is_empty")]
     pub truncated_rcodes: Rcodes,
+    /// Responses with the RA bit set to queries with a generated label: the server is recursive.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub generated_recursed: u64,
     /// Responses that matched a query which had already timed out.
     pub late: u64,
     /// Further responses to a query that already had one.
@@ -215,7 +218,8 @@ impl_add!(
     Counts,
     numbers: [
         offered, repeated, sent, responses, timeouts, connection_losses, interrupted, nodata,
-        truncated, late, duplicate, port_unreachable, sent_octets, received_octets,
+        truncated, generated_recursed, late, duplicate, port_unreachable, sent_octets,
+        received_octets,
         retried_unprocessed, waited_for_stream,
     ],
     groups: [

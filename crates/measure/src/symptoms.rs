@@ -270,6 +270,8 @@ symptoms! {
     failovers: Failovers = tail::failovers, much if Failovers::are_many;
     /// The rate asked for, of queries or of connections, was reached and answered on time.
     rate_held: RateHeld = load::rate_held;
+    /// A recursive server answered queries for generated names.
+    generated_recursed: GeneratedRecursed = load::generated_recursed;
     /// Over 0.1 % of the queries got no response. Much: in the open loop.
     queries_lost: QueriesLost = losses::queries_lost, much if QueriesLost::are_of_open_loop;
     /// Queries waited at the target, its receive buffers overflowed, or more were lost at peaks.

@@ -48,6 +48,13 @@ pub fn is_truncated(message: &[u8]) -> bool {
     message.len() >= HEADER_OCTETS && message[2] & 0x02 != 0
 }
 
+/// True if the RA bit is set (RFC 1035, section 4.1.1): the server looks up what it does not know.
+/// False without a whole header.
+#[inline]
+pub fn offers_recursion(message: &[u8]) -> bool {
+    message.len() >= HEADER_OCTETS && message[3] & 0x80 != 0
+}
+
 /// Octets of the header (RFC 1035, section 4.1.1).
 const HEADER_OCTETS: usize = 12;
 

@@ -59,6 +59,8 @@ struct Display {
     connecting: Option<Speaker>,
     /// Says, unless it is ended before, what the run waits for.
     waiting: Option<Speaker>,
+    /// No recursive server has been warned of yet. The built-in responder only looks like one.
+    watches_recursion: bool,
 }
 
 enum Form {
@@ -284,6 +286,7 @@ impl Display {
             of: Progressing::of(first),
             end: End::of(requests),
             waiting: None,
+            watches_recursion: !first.asked.is_self_test(),
         })
     }
 
@@ -307,6 +310,13 @@ impl Display {
     fn show_interval(&mut self, interval: &Interval) {
         if let Some(connecting) = self.connecting.take() {
             connecting.end();
+        }
+        if self.watches_recursion && interval.counts.generated_recursed > 0 {
+            self.watches_recursion = false;
+            tell!(
+                "warning: the server is recursive: it queries authoritative servers for each generated \
+                 name, which may be third parties'"
+            );
         }
         let waits = self.end.count(interval);
         let of = self.of;

@@ -198,6 +198,10 @@ impl Worker {
         if is_truncated {
             self.count_truncated(owner, query);
         }
+        if self.plan.question_source.labels.is_some() {
+            let recursed = u64::from(response::offers_recursion(message));
+            self.ledger.of_query(query.scheduled_at).generated_recursed += recursed;
+        }
         let whose = (Role::Primary, owner);
         self.tell(whose, query, Told::Response(message), at);
     }

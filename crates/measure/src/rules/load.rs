@@ -1,9 +1,10 @@
 //! What is said of the load itself, where nothing else limited the run.
 
-use super::finding::Conclusion;
+use super::finding::{Conclusion, Finding};
 use super::losses::{share_lost, sign_in_words};
 use super::phrases::{lower_rate, plain, times};
 use super::set_up;
+use crate::doctor::{Cure, Diagnosis, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::Arrival;
 use crate::symptoms::load::{FellBehind, FewSlots, RateHeld, SlotsInUse};
@@ -49,6 +50,22 @@ pub(super) fn fell_behind(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
             Conclusion::new(evidence, lower)
         }
     })
+}
+
+/// Load on third parties, which the user may not expect.
+pub(super) fn generated_recursed(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.generated_recursed.as_ref()?;
+    let seen = format!(
+        "{} to generated names had the RA bit: the server is recursive",
+        counted(it.responses, "response")
+    );
+    let matters = "no cache has a generated name: the server queries authoritative servers for \
+                   each, which may be third parties'";
+    let own = "generate names in a zone that the server is authoritative for, or gets from a \
+               server of yours";
+    let cures = [Cure::words(own), Cure::throng("--no-recursion")];
+    let diagnosis = Diagnosis::new("recursion", State::Warning, seen, matters);
+    Some(diagnosis.cures(cures).into())
 }
 
 fn all_used(in_use: &SlotsInUse, figures: &Figures<'_>) -> String {

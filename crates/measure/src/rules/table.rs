@@ -272,6 +272,8 @@ static LOAD: &[Rule] = rules! {
     "servers left for others" says(tail::failovers) if [Failovers, RateHeld] => Unknown,
         does_not_know("whether the servers or the path to them failed");
     "some servers left for others" says(tail::failovers) if [Failovers], in_every_verdict();
+    "generated names at a recursive server" says(load::generated_recursed) if [GeneratedRecursed],
+        in_every_verdict();
     "rate held" concludes(load::rate_held) if [RateHeld] => Rate,
         does_not_know("how much more the target can do");
     "target fell behind" concludes(load::fell_behind) if [FellBehind] => Server,

@@ -44,6 +44,19 @@ pub(crate) enum FewSlots {
     WaitingClients,
 }
 
+/// A recursive server got queries for generated names, which no cache has.
+#[derive(Clone, Copy)]
+pub(crate) struct GeneratedRecursed {
+    /// Its responses to them.
+    pub(crate) responses: u64,
+}
+
+/// The built-in responder only looks like such a server.
+pub(super) fn generated_recursed(figures: &Figures<'_>) -> Option<GeneratedRecursed> {
+    let responses = figures.counts.generated_recursed;
+    (responses > 0 && !figures.record.self_test).then_some(GeneratedRecursed { responses })
+}
+
 /// The rate that was reached.
 #[derive(Clone, Copy)]
 pub(crate) enum RateHeld {

@@ -261,3 +261,26 @@ fn a_truncated_response_is_of_use_only_if_tcp_brings_the_whole_one() {
         assert_eq!(counts.nodata, 0);
     }
 }
+
+#[test]
+fn generated_names_that_a_server_recurses_for_are_counted() {
+    for transport in Transport::ALL {
+        let recursed = |run: &Run| run.counts().generated_recursed;
+        // The responder sets the RA bit where it answers for any name.
+        assert_eq!(
+            recursed(&sim(random()).over(transport).run()),
+            2_000,
+            "{transport}"
+        );
+        let plain = sim(QuestionSource::default()).over(transport).run();
+        assert_eq!(recursed(&plain), 0, "{transport}");
+        let zone = Zone::from_text(
+            "$ORIGIN lab.test.\n@ 1 SOA a a 1 1 1 1 1\n* 1 A 192.0.2.1\n",
+            None,
+        );
+        let zone = Arc::new(zone.unwrap());
+        let own = sim(random()).over(transport);
+        let own = own.responder(|config| config.zone = zone).run();
+        assert_eq!((own.responses(), recursed(&own)), (2_000, 0), "{transport}");
+    }
+}

@@ -213,3 +213,15 @@ fn pipelining_depth_of_the_scenario_is_a_cap_of_concurrency_too() {
         "--clients 40",
     );
 }
+
+#[test]
+fn generated_names_at_a_server_that_recurses_are_warned_of() {
+    let mut record = in_time(10_000.0);
+    change_last(&mut record, |interval| {
+        interval.counts.generated_recursed = 9_000
+    });
+    told(&record, "recursion").warning("9,000 responses to generated names", "authoritative");
+    assert_eq!(judge(&record).limit, Limit::Rate);
+    record.self_test = true;
+    assert!(found_on(&record, "recursion").is_none());
+}
