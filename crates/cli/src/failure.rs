@@ -5,9 +5,10 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use measure::printable;
+
 use crate::signals;
 use crate::streams;
-use crate::terminal::printable;
 
 /// Exit code of a command that did what it was asked to, and whose result is not as a condition
 /// demands.

@@ -4,7 +4,7 @@
 //! words, and never the run. `tell!` panics there, and a panic ends a run without its record;
 //! so clippy refuses it in this crate.
 
-use std::borrow::Cow;
+use measure::printable;
 
 use crate::streams;
 
@@ -35,18 +35,4 @@ pub(crate) fn replace_line(words: &str) {
     let fitting = usize::from(columns).saturating_sub(1);
     let cut: String = printable(words).chars().take(fitting).collect();
     let _ = streams::write_error(format!("\r\x1b[2K{cut}").as_bytes());
-}
-
-/// The text without characters that control a terminal: they may come from a record or a file of
-/// somebody else. They are written as JSON writes them, `\u001b`.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let controls = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
-    if !text.contains(controls) {
-        return text.into();
-    }
-    let each = text.chars().map(|it| match controls(it) {
-        true => format!("\\u{:04x}", u32::from(it)),
-        false => it.to_string(),
-    });
-    each.collect()
 }

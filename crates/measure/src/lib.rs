@@ -54,7 +54,7 @@
 //!   intervals of any record.
 //! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,
 //!   noise floors; the distributions are those of crate `statrs`.
-//! * `notation`: how numbers are written for people.
+//! * `notation`: how numbers are written for people; `printable`: text of others, made visible.
 
 #![forbid(unsafe_code)]
 
@@ -88,6 +88,7 @@ pub mod notation;
 pub mod observation;
 mod outages;
 pub mod over_runs;
+mod printable;
 pub mod probe;
 pub mod ramp;
 pub mod record;
@@ -132,6 +133,7 @@ pub use merge::merge;
 pub use metric::Metric;
 pub use observation::Observation;
 pub use over_runs::OverRuns;
+pub use printable::printable;
 pub use probe::ProbeStatistics;
 pub use ramp::Ramp;
 pub use record::{EndedBy, Phases, RunRecord};

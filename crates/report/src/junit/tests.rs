@@ -28,7 +28,7 @@ fn failed_conditions_are_failures_and_everything_is_escaped() {
     );
     assert!(lines[5].contains("<skipped message=\"a single run shows no change\"/>"));
     assert!(
-        lines[6].contains("a &quot;b&quot;\u{fffd}[0m"),
+        lines[6].contains("a &quot;b&quot;\\u001b[0m"),
         "{}",
         lines[6]
     );

@@ -357,18 +357,24 @@ fn what_may_be_a_secret_is_sent_and_neither_recorded_nor_shown() {
 fn characters_that_control_a_terminal_are_shown_and_not_sent_to_it() {
     let folder = Folder::new("controls");
     let record = folder.path("record.json");
-    let label = "by=\u{1b}]0;owned\u{7}\u{9b}31m";
+    let hidden = "\u{202e}\u{2066}\u{200f}\u{61c}\u{200b}\u{e0041}";
+    let label = format!("by=\u{1b}]0;owned\u{7}\u{9b}31m{hidden}");
     let run = format!("run --quiet --driver sim --rate 100 --duration 100ms --label {label}");
     throng(&format!("{run} --record {record}")).succeeded();
     for format in ["text", "markdown", "csv", "json"] {
         let shown = throng(&format!("report {record} --format {format}")).succeeded();
-        let control = shown
+        // The line ends of CSV are these two together.
+        let lines = shown.replace("\r\n", "\n");
+        let control = lines
             .chars()
-            .find(|it| it.is_control() && !"\n\r\t".contains(*it));
+            .find(|it| (it.is_control() && !"\n\t".contains(*it)) || hidden.contains(*it));
         assert_eq!(control, None, "{format}: {shown}");
     }
     let shown = throng(&format!("report {record} --format text")).succeeded();
-    assert!(shown.contains("\\u001b]0;owned\\u0007"), "{shown}");
+    let visible = "\\u001b]0;owned\\u0007\\u009b31m\\u202e\\u2066\\u200f\\u061c";
+    assert!(shown.contains(visible), "{shown}");
+    let page = throng(&format!("report {record} --format html")).succeeded();
+    assert!(page.contains(visible) && !page.contains(|it| hidden.contains(it)));
 }
 
 /// glibc prints this, and aborts, when a thread's first thread-local value finds no memory.
