@@ -8,6 +8,7 @@ use measure::observation::ObservationMode;
 
 use crate::http::Credentials;
 use crate::network::Network;
+use crate::proc::Inside;
 use crate::profile::{Access, Profile, Selector, Wanted};
 use crate::profiles;
 
@@ -23,6 +24,9 @@ pub struct Asked {
     pub place: String,
     /// From where it is asked.
     pub(crate) network: Network,
+    /// In whose file system a path is, of a process that was found and is not trusted; without it,
+    /// it is a path that the user typed.
+    pub(crate) inside: Option<Inside>,
     /// Where its credentials are.
     pub credentials: Credentials,
     /// Series to take over as they are named (`allow=`); of a profile without series of its own
@@ -79,6 +83,7 @@ impl Asked {
             profile,
             place: place.into(),
             network: Network::default(),
+            inside: None,
             credentials: Credentials::default(),
             allowed: Vec::new(),
             pod: None,

@@ -3,6 +3,7 @@
 //! statistics that it offers at sockets of its own.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::asked::Asked;
@@ -77,46 +78,64 @@ pub fn find(target: SocketAddr) -> Found {
         None => found
             .notes
             .push(format!("`{name}` is a product without a profile")),
-        Some(profile) => match places(profile, &program).into_iter().find(answers) {
-            Some(asked) => found.asked.push(asked),
-            None => found.notes.push(format!(
-                "{} offers no statistics (it takes {})",
-                profile.product, profile.set_up
-            )),
-        },
+        Some(profile) => {
+            let (places, refused) = places(profile, &program);
+            match places.into_iter().find(answers) {
+                Some(asked) => found.asked.push(asked),
+                None => {
+                    found.notes.push(format!(
+                        "{} offers no statistics (it takes {})",
+                        profile.product, profile.set_up
+                    ));
+                    found.notes.extend(refused);
+                }
+            }
+        }
     }
     found
 }
 
-/// Where the program might be asked.
-fn places(profile: &'static Profile, program: &Program) -> Vec<Asked> {
+/// Where the program might be asked, and which of its sockets are not asked, and why.
+fn places(profile: &'static Profile, program: &Program) -> (Vec<Asked>, Vec<String>) {
     let first = program.processes().first();
     let network = first.and_then(|(pid, _)| Network::of(&Root::this(), *pid));
     let asked = |place: String| Asked {
         network: network.clone().unwrap_or_default(),
         ..Asked::new(profile, place)
     };
+    let addresses = || program.tcp_only().into_iter().take(PORTS_MAX);
     match profile.access {
         Access::Exposition(_) | Access::Pod(_) | Access::BindChannel => {
-            let addresses = program.tcp_only().into_iter().take(PORTS_MAX);
-            addresses
-                .map(|it| asked(format!("http://{}", reachable(it))))
-                .collect()
+            let urls = addresses().map(|it| asked(format!("http://{}", reachable(it))));
+            (urls.collect(), Vec::new())
         }
         Access::UnboundControl => {
-            let sockets = program.unix_sockets().into_iter().take(PORTS_MAX);
-            let addresses = program.tcp_only().into_iter().take(PORTS_MAX);
-            let setup = addresses.map(|it| asked(reachable(it).to_string()));
-            sockets.map(asked).chain(setup).collect()
+            let (mut places, refused) = sockets(program, asked);
+            places.extend(addresses().map(|it| asked(reachable(it).to_string())));
+            (places, refused)
         }
-        Access::KnotControl => program
-            .unix_sockets()
-            .into_iter()
-            .take(PORTS_MAX)
-            .map(asked)
-            .collect(),
-        _ => Vec::new(),
+        Access::KnotControl => sockets(program, asked),
+        _ => (Vec::new(), Vec::new()),
     }
+}
+
+/// The Unix sockets of the program, each in the file system that its process sees.
+fn sockets(program: &Program, asked: impl Fn(String) -> Asked) -> (Vec<Asked>, Vec<String>) {
+    let (mut places, mut refused) = (Vec::new(), Vec::new());
+    for (inside, path) in program.unix_sockets().into_iter().take(PORTS_MAX) {
+        let found = inside.and_then(|inside| {
+            inside.socket(Path::new(&path))?;
+            Ok(inside)
+        });
+        match found {
+            Ok(inside) => places.push(Asked {
+                inside: Some(inside),
+                ..asked(path)
+            }),
+            Err(why) => refused.push(format!("its socket `{path}` is not asked: {why}")),
+        }
+    }
+    (places, refused)
 }
 
 /// True if it is what it is taken for: the server answers, with series of the profile.

@@ -14,6 +14,7 @@ use crate::command;
 use crate::gap::Gap;
 use crate::http::{Credentials, authority_parts, tls_config};
 use crate::network::Network;
+use crate::proc::Inside;
 use crate::reading::{RawSample, Reading};
 use crate::source::{Answer, Source};
 use crate::stream::{Allowance, Timed};
@@ -35,7 +36,7 @@ pub(crate) struct UnboundControl {
 }
 
 enum Way {
-    Unix(PathBuf),
+    Unix(PathBuf, Option<Inside>),
     Tcp(String, u16),
     Tls(String, u16, Credentials),
     /// The configuration of `unbound-control`; empty for its own.
@@ -48,7 +49,7 @@ impl UnboundControl {
         let way = if let Some(file) = place.strip_prefix("command:") {
             Way::Command(PathBuf::from(file))
         } else if place.starts_with('/') {
-            Way::Unix(PathBuf::from(place))
+            Way::Unix(PathBuf::from(place), asked.inside.clone())
         } else if let Some(rest) = place.strip_prefix("tcp://") {
             let (host, port) = authority_parts(rest, PORT)?;
             Way::Tcp(host, port)
@@ -67,7 +68,10 @@ impl UnboundControl {
     fn ask(&mut self, command: &str, allowance: &Allowance) -> Result<String, Gap> {
         let line = format!("{PROTOCOL} {command}\n");
         let octets = match &self.way {
-            Way::Unix(path) => exchange(Timed::unix(path, allowance)?, &line, allowance)?,
+            Way::Unix(path, inside) => {
+                let stream = Timed::unix(path, inside.as_ref(), allowance)?;
+                exchange(stream, &line, allowance)?
+            }
             Way::Tcp(host, port) => {
                 let stream = Timed::tcp(&self.network, (host, *port), allowance)?;
                 exchange(stream, &line, allowance)?

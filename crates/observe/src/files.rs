@@ -27,8 +27,7 @@ pub(crate) fn read_limited(path: &Path, octets_max: u64) -> Result<Vec<u8>, Stri
 }
 
 /// SHA-256 of a file of at most that many octets, in hexadecimal.
-pub(crate) fn sha256(path: &Path, octets_max: u64) -> Option<String> {
-    let mut file = File::open(path).ok()?;
+pub(crate) fn sha256(mut file: File, octets_max: u64) -> Option<String> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     let mut left = octets_max;

@@ -7,29 +7,42 @@ use measure::observation::ServerFacts;
 
 use crate::command;
 use crate::gap::Gap;
+use crate::proc::Inside;
 use crate::reading::{RawSample, Reading};
 use crate::source::{Answer, Source};
-use crate::stream::Allowance;
+use crate::stream::{Allowance, found_socket};
 
 /// One server by its control socket.
 pub(crate) struct KnotControl {
     socket: PathBuf,
+    /// In whose file system it is, if not in the own one.
+    inside: Option<Inside>,
 }
 
 impl KnotControl {
-    pub(crate) fn new(socket: PathBuf) -> KnotControl {
-        KnotControl { socket }
+    pub(crate) fn new(socket: PathBuf, inside: Option<Inside>) -> KnotControl {
+        KnotControl { socket, inside }
     }
 
     fn ask(&self, words: &[&str], allowance: &Allowance) -> Result<String, Gap> {
-        let folder = self.socket.parent().filter(|it| it.is_dir());
-        let near = folder.and(self.socket.file_name());
-        let near = near.map(|name| Path::new(".").join(name));
-        let socket = near.as_ref().unwrap_or(&self.socket).to_string_lossy();
+        let found = found_socket(&self.socket, self.inside.as_ref())?;
+        let (socket, folder) = match &found {
+            Some(found) => (found.path(), None),
+            None => self.near(),
+        };
+        let socket = socket.to_string_lossy();
         let mut arguments = vec!["-s", &socket];
         arguments.extend(words);
         let octets = command::output("knotc", (&arguments, folder), allowance)?;
         String::from_utf8(octets).map_err(|_| Gap::Malformed("it is not UTF-8".to_owned()))
+    }
+
+    /// The socket from its folder, for its whole path may be too long, and the folder.
+    fn near(&self) -> (PathBuf, Option<&Path>) {
+        let folder = self.socket.parent().filter(|it| it.is_dir());
+        let name = folder.and(self.socket.file_name());
+        let near = name.map(|name| Path::new(".").join(name));
+        (near.unwrap_or_else(|| self.socket.clone()), folder)
     }
 }
 

@@ -50,7 +50,9 @@ pub(crate) fn open(asked: &Asked, picker: &Picker) -> Result<Opened, AskedError>
         }
         Access::BindChannel => Box::new(BindChannel::new(client(), url()?)),
         Access::UnboundControl => Box::new(UnboundControl::new(asked).map_err(wrong)?),
-        Access::KnotControl => Box::new(KnotControl::new(PathBuf::from(place))),
+        Access::KnotControl => {
+            Box::new(KnotControl::new(PathBuf::from(place), asked.inside.clone()))
+        }
         Access::QueryApi => {
             return QueryApi::new(client(), url()?, asked)
                 .map(|later| Opened::Later(Box::new(later)))

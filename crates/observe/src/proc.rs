@@ -10,6 +10,7 @@ mod diagnostics;
 mod find;
 mod group;
 mod host;
+mod inside;
 mod name;
 mod program;
 mod sockets;
@@ -20,6 +21,7 @@ pub(crate) use find::{Target, is_of_this_host};
 pub use group::{Group, Throttled};
 pub(crate) use host::HostSource;
 pub use host::hexadecimal_column;
+pub(crate) use inside::{FoundSocket, Inside, NotOpened};
 pub(crate) use program::{GroupSource, Program};
 use sockets::Listening;
 

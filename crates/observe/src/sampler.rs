@@ -223,7 +223,13 @@ fn running(asked: &Asked, epoch: Instant, settings: Settings) -> Result<Running,
 impl Sampler {
     fn run(mut self, ready: &Sender<()>, stopped: &Receiver<()>, ended: Sender<()>) {
         let facts = self.source.facts();
-        locked(&self.recorder).facts().complete_with(facts);
+        let at_ns = since(self.epoch, Instant::now());
+        let mut recorder = locked(&self.recorder);
+        recorder.facts().complete_with(facts);
+        for gap in self.source.gaps() {
+            recorder.note(at_ns, gap);
+        }
+        drop(recorder);
         self.scrape();
         // Nobody waits any more if it took too long.
         let _ = ready.send(());

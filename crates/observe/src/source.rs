@@ -22,4 +22,9 @@ pub(crate) trait Source: Send {
     fn facts(&mut self) -> ServerFacts {
         ServerFacts::default()
     }
+
+    /// What could not be known of it, and why. Asked once, after its facts.
+    fn gaps(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }

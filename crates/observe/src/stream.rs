@@ -20,6 +20,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use crate::gap::Gap;
 use crate::network::Network;
+use crate::proc::{FoundSocket, Inside, NotOpened};
 
 /// Octets that the path of a socket may have: the 108 of `sun_path` but for the zero at its end
 /// (unix(7)).
@@ -149,9 +150,15 @@ impl Timed {
         Err(last)
     }
 
-    /// Connects to a socket in the file system.
-    pub(crate) fn unix(path: &Path, allowance: &Allowance) -> Result<Timed, Gap> {
-        let socket = connect_unix(path, allowance.left()?)
+    /// Connects to a socket in the file system: in that of a process, where it is given.
+    pub(crate) fn unix(
+        path: &Path,
+        inside: Option<&Inside>,
+        allowance: &Allowance,
+    ) -> Result<Timed, Gap> {
+        let found = found_socket(path, inside)?;
+        let way = found.as_ref().map(FoundSocket::path);
+        let socket = connect_unix(way.as_deref().unwrap_or(path), allowance.left()?)
             .map_err(|error| unreachable(&path.display().to_string(), &error, allowance))?;
         Ok(Timed {
             socket: Socket::Unix(socket),
@@ -184,6 +191,21 @@ impl Timed {
             }
         }
     }
+}
+
+/// The socket at that path in the file system of a process; none where none is given.
+pub(crate) fn found_socket(
+    path: &Path,
+    inside: Option<&Inside>,
+) -> Result<Option<FoundSocket>, Gap> {
+    let found = inside.map(|inside| inside.socket(path)).transpose();
+    found.map_err(|why| {
+        let what = format!("`{}`: {why}", path.display());
+        match why {
+            NotOpened::Missing => Gap::Gone(what),
+            _ => Gap::Refused(what),
+        }
+    })
 }
 
 /// A TLS session above a socket.

@@ -1,7 +1,7 @@
 //! One program as a source: all of its processes added up.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use measure::observation::ServerFacts;
 use super::counters::{Counters, ProcessKey, ProcessSums, uptime_ticks};
 use super::diagnostics::Diagnostics;
 use super::find::{FILES_MAX, Target, product_of, stat};
+use super::inside::{Held, Inside, NotOpened};
 use super::name::{loaded_path, program_name};
 use super::sockets::{from_files, inodes_of, unix_paths};
 use super::{Group, Listening, Root, Stat, row};
@@ -52,6 +53,8 @@ pub(crate) struct Program {
     udp_drops: MemberSum<u64>,
     /// Octets of each file that is written to, by its device and inode.
     octets_written: MemberSum<(u64, u64)>,
+    /// What could not be known of it, and why.
+    gaps: Vec<String>,
 }
 
 /// What the threads of a process count, by their numbers.
@@ -88,6 +91,7 @@ impl Program {
             of_threads: BTreeMap::new(),
             udp_drops: MemberSum::default(),
             octets_written: MemberSum::default(),
+            gaps: Vec::new(),
         }
     }
 
@@ -157,9 +161,11 @@ impl Program {
         alone.map(|(_, address)| *address).collect()
     }
 
-    /// Paths of Unix sockets that it has open.
-    pub(crate) fn unix_sockets(&self) -> Vec<String> {
-        let of_process = |(pid, _): &(u32, Stat)| {
+    /// Unix sockets that it has open: their paths, and in which file system they are.
+    pub(crate) fn unix_sockets(&self) -> Vec<(Result<Inside, NotOpened>, String)> {
+        let of_process = |(pid, known): &(u32, Stat)| {
+            let held = Held::of(&self.root, *pid, known)?;
+            let inside = held.inside();
             let text = self.root.text(&format!("proc/{pid}/net/unix"))?;
             let paths = unix_paths(&text, &inodes_of(&self.root, *pid, FILES_MAX));
             let folder = self
@@ -168,15 +174,14 @@ impl Program {
                 .unwrap_or_default();
             let whole = |path: &String| {
                 let near = path.strip_prefix("/proc/self/cwd/").unwrap_or(path);
-                Path::new(&folder).join(near).display().to_string()
+                let whole = Path::new(&folder).join(near).display().to_string();
+                (inside.clone(), whole)
             };
-            Some(paths.iter().map(whole).collect::<Vec<_>>())
+            let sockets: Vec<_> = paths.iter().map(whole).collect();
+            held.is_there().then_some(sockets)
         };
-        self.processes
-            .iter()
-            .filter_map(of_process)
-            .flatten()
-            .collect()
+        let of_processes = self.processes.iter().filter_map(of_process);
+        of_processes.flatten().collect()
     }
 
     /// Counts what the threads of each process did; adds it to the counters of the processes.
@@ -384,34 +389,93 @@ impl Source for Program {
         if self.find().is_err() {
             return ServerFacts::default();
         }
-        let Some((pid, _)) = self.processes.first() else {
+        let first = self.processes.first();
+        let held = first.and_then(|(pid, known)| Some((*pid, Held::of(&self.root, *pid, known)?)));
+        let Some((pid, held)) = held else {
             return ServerFacts::default();
         };
-        let (pid, name) = (*pid, self.name());
+        let inside = held.inside();
+        let loaded = loaded_path(&self.root, pid).map(|path| Named::at(path, &inside));
         // The link leads to the program even if its file was replaced.
-        let exe = format!("proc/{pid}/exe");
-        let loaded = loaded_path(&self.root, pid);
-        let file = loaded.as_ref().map(|path| self.seen_by(pid, path));
-        let loaded = loaded.map(|path| path.display().to_string());
-        let configuration = self.configuration(pid);
-        let profile = self.product();
-        let product = profile.map(|it| it.product.to_owned());
-        ServerFacts {
-            product: product.or(name),
-            process_id: Some(pid),
-            binary: loaded.or_else(|| self.root.link(&exe)),
-            binary_sha256: sha256(
-                &file.unwrap_or_else(|| self.root.path(&exe)),
-                PROGRAM_OCTETS_MAX,
+        let exe = || Named {
+            path: PathBuf::from(
+                self.root
+                    .link(&format!("proc/{pid}/exe"))
+                    .unwrap_or_default(),
             ),
-            configuration_sha256: (configuration.as_ref())
-                .and_then(|it| sha256(&self.seen_by(pid, it), CONFIGURATION_OCTETS_MAX)),
-            configuration: configuration.map(|it| it.display().to_string()),
+            opened: held.program(),
+        };
+        let binary = loaded.unwrap_or_else(exe);
+        let configuration = self.configuration(pid, &inside);
+        let name = self.name();
+        let product = self.product().map(|it| it.product.to_owned());
+        let facts = ServerFacts {
+            process_id: Some(pid),
+            binary: binary.shown(),
+            configuration: configuration.as_ref().and_then(Named::shown),
             threads: Some(self.number_of_threads() as u64),
             cpus: self.cpus(),
             quota_cpus: Group::of(&self.root, pid).and_then(|it| it.quota_cpus(&self.root)),
             ..ServerFacts::default()
+        };
+        // Otherwise some of it may be that of another process.
+        if !held.is_there() {
+            return ServerFacts::default();
         }
+        let is_known = product.is_some();
+        let gaps = &mut self.gaps;
+        gaps.clear();
+        ServerFacts {
+            product: product.or(name),
+            binary_sha256: binary.sha256("program", PROGRAM_OCTETS_MAX, gaps),
+            // `-c` of another product may be anything.
+            configuration_sha256: configuration
+                .filter(|it| is_known || it.opened.is_ok())
+                .and_then(|it| it.sha256("configuration", CONFIGURATION_OCTETS_MAX, gaps)),
+            ..facts
+        }
+    }
+
+    fn gaps(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.gaps)
+    }
+}
+
+/// A file that a process named, and what came of opening it.
+struct Named {
+    path: PathBuf,
+    opened: Result<File, NotOpened>,
+}
+
+impl Named {
+    /// The file at a path in the file system that the process sees.
+    fn at(path: PathBuf, inside: &Result<Inside, NotOpened>) -> Named {
+        let opened = match inside {
+            Ok(inside) => inside.file(&path),
+            Err(why) => Err(why.clone()),
+        };
+        Named { path, opened }
+    }
+
+    fn shown(&self) -> Option<String> {
+        let shown = self.path.display().to_string();
+        (!shown.is_empty()).then_some(shown)
+    }
+
+    /// Its hash, or else why there is none.
+    fn sha256(self, what: &str, octets_max: u64, gaps: &mut Vec<String>) -> Option<String> {
+        let shown = self.shown();
+        let why = match self.opened {
+            Ok(file) => match sha256(file, octets_max) {
+                Some(hash) => return Some(hash),
+                None => format!("it cannot be read, or has more than {octets_max} bytes"),
+            },
+            Err(why) => why.to_string(),
+        };
+        let named = shown.map(|path| format!(" `{path}`"));
+        let named = named.unwrap_or_default();
+        gaps.push(format!("its {what}{named} is not hashed: {why}"));
+        None
     }
 }
 
@@ -444,7 +508,7 @@ impl Program {
     }
 
     /// The file that its command line names as its configuration; PowerDNS names a folder.
-    fn configuration(&self, pid: u32) -> Option<PathBuf> {
+    fn configuration(&self, pid: u32, inside: &Result<Inside, NotOpened>) -> Option<Named> {
         let text = self.root.text(&format!("proc/{pid}/cmdline"))?;
         let words: Vec<&str> = text.split('\0').collect();
         let folder = self
@@ -454,18 +518,13 @@ impl Program {
         let folder = Path::new(&folder);
         let names = ["-c", "-C", "-f", "-conf", "--config", "--conf"];
         if let Some(file) = argument(&words, &names) {
-            return Some(folder.join(file));
+            return Some(Named::at(folder.join(file), inside));
         }
         let folder = folder.join(argument(&words, &["--config-dir"])?);
         let names = ["pdns.conf", "recursor.yml", "recursor.conf"];
-        let mut files = names.into_iter().map(|name| folder.join(name));
-        files.find(|file| self.seen_by(pid, file).exists())
-    }
-
-    /// A path in the file system that the process sees.
-    fn seen_by(&self, pid: u32, path: &Path) -> PathBuf {
-        let below = path.strip_prefix("/").unwrap_or(path);
-        self.root.path(&format!("proc/{pid}/root")).join(below)
+        let files = names.into_iter();
+        let mut files = files.map(|name| Named::at(folder.join(name), inside));
+        files.find(|file| !matches!(file.opened, Err(NotOpened::Missing)))
     }
 }
 

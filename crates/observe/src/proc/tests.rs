@@ -356,3 +356,47 @@ fn threads_that_end_leave_what_they_counted() {
     thread(11, 500_000_000, 3);
     assert_eq!(counted(&mut program), (4.0, 514.0));
 }
+
+/// A container may name as its configuration what is not its own, or what never ends.
+#[test]
+fn configuration_that_is_no_file_of_the_process_is_a_gap() {
+    let folder = Folder::new("observe-configuration");
+    let root = folder.path("proc/9/root");
+    fs::create_dir_all(format!("{root}/etc")).unwrap();
+    let write = |path: &str, text: &str| fs::write(folder.path(path), text).unwrap();
+    write("proc/uptime", "1.00 1.00\n");
+    write("proc/9/comm", "named\n");
+    write("proc/9/cmdline", "/usr/sbin/named\0-c\0/etc/named.conf\0");
+    let stat = "9 (named) S 1 7 7 0 -1 0 1 2 0 4 100 0 0 0 20 0 1 0 50 1 2";
+    write("proc/9/stat", stat);
+    write("secret", "of the host");
+    let configuration = format!("{root}/etc/named.conf");
+    let facts_and_gap = || {
+        let target = Target::parse("named").unwrap();
+        let mut program = Program::new(Root::at(folder.folder()), target);
+        let hash = program.facts().configuration_sha256;
+        let mut gaps = program.gaps().into_iter();
+        (hash, gaps.find(|gap| gap.contains("`/etc/named.conf`")))
+    };
+    let refused = |why: &str| {
+        let (hash, gap) = facts_and_gap();
+        assert_eq!(hash, None, "{why}");
+        let gap = gap.unwrap();
+        assert!(gap.contains(why), "{gap}");
+        fs::remove_file(&configuration).unwrap();
+    };
+    std::os::unix::fs::symlink(folder.path("secret"), &configuration).unwrap();
+    refused("does not exist within the root");
+    std::os::unix::fs::symlink("../../../../secret", &configuration).unwrap();
+    refused("does not exist within the root");
+    let kind = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &configuration, kind, mode, 0).unwrap();
+    refused("it is a pipe");
+    let long = fs::File::create(&configuration).unwrap();
+    long.set_len(1 << 30).unwrap();
+    refused("has more than");
+    fs::write(&configuration, "options {};").unwrap();
+    let (hash, gap) = facts_and_gap();
+    assert!(hash.is_some() && gap.is_none(), "{gap:?}");
+}
