@@ -22,10 +22,12 @@ const REASON_CHARS_MAX: usize = 300;
 /// Octets of a token's file, at most.
 const TOKEN_OCTETS_MAX: u64 = 64 << 10;
 
-/// `http://host:port/path?query`.
+/// `http://host:port/path?query`, or `unix:SOCKET:/path?query`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     is_tls: bool,
+    /// A Unix socket, at which the server is asked instead of the host.
+    socket: Option<PathBuf>,
     host: String,
     port: u16,
     path: String,
@@ -35,6 +37,17 @@ pub(crate) struct Url {
 impl Url {
     /// Reads one; without a scheme it is `http`.
     pub(crate) fn parse(text: &str) -> Result<Url, String> {
+        if let Some(rest) = text.strip_prefix("unix:") {
+            let (socket, path) = rest.split_once(":/").unwrap_or((rest, ""));
+            if !socket.starts_with('/') {
+                return Err(format!("`{text}` is not unix:/SOCKET:/PATH"));
+            }
+            let url = Url::parse(&format!("http://localhost/{path}"))?;
+            return Ok(Url {
+                socket: Some(socket.into()),
+                ..url
+            });
+        }
         let (is_tls, rest) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
@@ -56,6 +69,7 @@ impl Url {
         };
         Ok(Url {
             is_tls,
+            socket: None,
             host,
             port,
             path: path.to_owned(),
@@ -124,6 +138,9 @@ pub(crate) fn authority_parts(text: &str, default_port: u16) -> Result<(String, 
 impl fmt::Display for Url {
     /// Without its query, which may hold what nobody should read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(socket) = &self.socket {
+            return write!(f, "unix:{}:{}", socket.display(), self.path);
+        }
         let scheme = if self.is_tls { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.authority(), self.path)
     }
@@ -167,7 +184,10 @@ impl Client {
     /// Fetches one page.
     pub(crate) fn get(&mut self, url: &Url, allowance: &Allowance) -> Result<Vec<u8>, Gap> {
         let request = self.request(url)?;
-        let mut socket = Timed::tcp(&self.network, (&url.host, url.port), allowance)?;
+        let mut socket = match &url.socket {
+            Some(path) => Timed::unix(path, None, allowance)?,
+            None => Timed::tcp(&self.network, (&url.host, url.port), allowance)?,
+        };
         let answer = match url.is_tls {
             false => {
                 let sent = socket.write_all(&request).and_then(|()| socket.flush());
@@ -341,6 +361,8 @@ mod tests {
             ("127.0.0.1:8053", "http://127.0.0.1:8053"),
             ("http://[::1]/metrics", "http://[::1]:80/metrics"),
             ("https://a.example/x?key=secret", "https://a.example:443/x"),
+            ("unix:/run/a.sock:/x?key=secret", "unix:/run/a.sock:/x"),
+            ("unix:/run/a.sock", "unix:/run/a.sock:/"),
         ] {
             let url = Url::parse(text).unwrap();
             assert_eq!(url.to_string(), shown);
@@ -353,6 +375,8 @@ mod tests {
             "a:x",
             "[::1",
             "a/b c",
+            "unix:a.sock:/x",
+            "unix:/a.sock:/b c",
         ] {
             assert!(Url::parse(text).is_err(), "{text}");
         }
@@ -402,5 +426,30 @@ mod tests {
             let gap = answer(text).unwrap_err().to_string();
             assert!(gap.contains(what), "{text:?}: {gap}");
         }
+    }
+
+    #[test]
+    fn server_is_asked_at_a_unix_socket() {
+        let folder = testing::folder::Folder::new("observe-http-unix");
+        let path = folder.path("a.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4_096];
+            let octets = std::io::Read::read(&mut stream, &mut request).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nabc").unwrap();
+            String::from_utf8_lossy(&request[..octets]).into_owned()
+        });
+        let url = Url::parse(&format!("unix:{path}:/api/x?y=1")).unwrap();
+        let mut client = Client::new(Credentials::default(), Network::default());
+        let limits = crate::Limits {
+            time: std::time::Duration::from_secs(60),
+            ..crate::Limits::default()
+        };
+        let body = client.get(&url, &Allowance::starting_now(limits));
+        assert_eq!(body.unwrap(), b"abc");
+        let request = server.join().unwrap();
+        let head = "GET /api/x?y=1 HTTP/1.0\r\nHost: localhost:80\r\n";
+        assert!(request.starts_with(head), "{request}");
     }
 }
