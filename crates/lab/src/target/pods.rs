@@ -4,11 +4,14 @@
 //! Each start has a namespace of its own with a Service, a Secret (configuration, zone and keys,
 //! which the pod has in the folder that they have here) and a Deployment of one pod. The namespace
 //! is in the list of running servers before it is made, and all of it goes with it.
+//!
+//! Others use the cluster, too: the namespace has a name that none of them can foretell, it is
+//! created and never adopted, and what is deleted is deleted by its UID.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +25,7 @@ use super::change::Saved;
 use super::folder::TempFolder;
 use super::running_list::Listed;
 use super::service::Endpoints;
+use crate::files;
 
 /// Name of all that is made.
 const NAME: &str = "server";
@@ -32,6 +36,15 @@ const START_MAX: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long one that fits on no node is waited for: nodes may be added.
 const UNSCHEDULED_MAX: Duration = Duration::from_secs(60);
+/// What namespaces that Throng made are marked with.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "throng");
+/// Characters that the name of a namespace may have (RFC 1123).
+const NAMESPACE_CHARS_MAX: usize = 63;
+/// What the API server says of what is gone, and of what has another UID by now or is already
+/// being removed.
+const GONE: [&str; 2] = ["(NotFound)", "(Conflict)"];
+/// The socket at which the kubelet is asked, in the folder of the server.
+const KUBELET_SOCKET: &str = "kubelet.sock";
 /// The first of the ports in a pod; all are above those that need rights.
 const PORT_FIRST: u16 = 5300;
 
@@ -44,6 +57,12 @@ pub(super) enum Held {
         /// The context of `kubectl`.
         context: String,
         name: String,
+        /// Its UID; none before it is made.
+        #[serde(default)]
+        uid: Option<String>,
+        /// The UID of the Deployment in it; none before it is made.
+        #[serde(default)]
+        deployment: Option<String>,
     },
     /// Something that was there before, and is restored.
     Changed(Saved),
@@ -64,8 +83,11 @@ pub struct Pods {
     /// The context of `kubectl`.
     context: String,
     namespace: String,
-    /// Serves what the kubelet tells of the pod, to this host.
-    proxy: Option<(Child, String)>,
+    /// UIDs of namespace and Deployment, once they are made.
+    uid: Option<String>,
+    deployment: Option<String>,
+    /// Serves what the kubelet tells of the pod, at a socket in a folder that is this user's alone.
+    proxy: Option<(Child, PathBuf)>,
     /// The server's own address, node and pod.
     address: Option<IpAddr>,
     node: String,
@@ -144,32 +166,99 @@ impl Held {
 
     /// Removes it with all that is in it, or restores it.
     pub(super) fn remove(&self) -> anyhow::Result<()> {
-        let (context, namespace) = match self {
-            Held::Namespace { context, name } => (context, name),
+        let (context, name, uid, deployment) = match self {
+            Held::Namespace {
+                context,
+                name,
+                uid,
+                deployment,
+            } => (context, name, uid, deployment),
             Held::Changed(saved) => return saved.restore(),
         };
+        let uid = match uid {
+            Some(uid) => uid.clone(),
+            // It was killed before it wrote down the answer.
+            None => match made(context, name)? {
+                Some(uid) => uid,
+                None => return Ok(()),
+            },
+        };
         // The pod first and to its end, or it would run beside the next one.
-        let of = ["--namespace", namespace, "delete", "deployment", NAME];
-        let how = [
-            "--ignore-not-found",
-            "--cascade=foreground",
-            "--timeout=60s",
-        ];
-        kubectl(context, &[&of[..], &how].concat(), None)?;
-        let of = ["delete", "namespace", namespace];
-        let how = ["--ignore-not-found", "--wait=false"];
-        kubectl(context, &[&of[..], &how].concat(), None)?;
-        Ok(())
+        if let Some(deployment) = deployment {
+            let path = format!("/apis/apps/v1/namespaces/{name}/deployments/{NAME}");
+            if delete(context, &path, deployment, "Foreground")? {
+                let of = ["--namespace", name, "wait", "--for=delete", "--timeout=60s"];
+                let what = format!("deployment/{NAME}");
+                unless_gone(kubectl(context, &[&of[..], &[&what]].concat(), None))?;
+            }
+        }
+        let path = format!("/api/v1/namespaces/{name}");
+        delete(context, &path, &uid, "Background").map(drop)
     }
+}
+
+/// Deletes what is at that path of the API if it has that UID; false if it is gone, also if
+/// something else has its name by now.
+fn delete(context: &str, path: &str, uid: &str, propagation: &str) -> anyhow::Result<bool> {
+    let options = json!({
+        "kind": "DeleteOptions", "apiVersion": "v1",
+        "preconditions": {"uid": uid}, "propagationPolicy": propagation,
+    });
+    let words = ["delete", "--filename=-", "--raw", path];
+    unless_gone(kubectl(context, &words, Some(&options.to_string())))
+}
+
+/// False for what is gone.
+fn unless_gone(asked: anyhow::Result<String>) -> anyhow::Result<bool> {
+    let is_gone = |error: &anyhow::Error| {
+        let said = format!("{error:#}");
+        GONE.iter().any(|it| said.contains(it))
+    };
+    match asked {
+        Ok(_) => Ok(true),
+        Err(error) if is_gone(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The UID of a namespace that Throng made; none if there is none of that name, or if it is
+/// somebody else's.
+fn made(context: &str, name: &str) -> anyhow::Result<Option<String>> {
+    let words = [
+        "get",
+        "namespace",
+        name,
+        "--ignore-not-found",
+        "--output=json",
+    ];
+    let text = kubectl(context, &words, None)?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let found: Value = serde_json::from_str(&text)?;
+    let metadata = &found["metadata"];
+    let is_made = metadata["labels"][MANAGED_BY.0] == MANAGED_BY.1;
+    let uid = metadata["uid"].as_str().filter(|_| is_made);
+    Ok(uid.map(str::to_owned))
+}
+
+/// A name that another user of the cluster can neither foretell nor take before.
+fn namespace_for(folder: &TempFolder) -> anyhow::Result<String> {
+    let random = files::random_name().context("no random numbers")?;
+    let name = folder.name().replace(['.', '_'], "-").to_lowercase();
+    let chars_max = NAMESPACE_CHARS_MAX - 1 - random.len();
+    let name: String = name.chars().take(chars_max).collect();
+    Ok(format!("{}-{random}", name.trim_end_matches('-')))
 }
 
 impl Pods {
     /// A name for a namespace of a server with this folder; nothing is made yet.
     pub(super) fn new(folder: &TempFolder) -> anyhow::Result<Pods> {
-        let namespace = folder.name().replace(['.', '_'], "-").to_lowercase();
         Ok(Pods {
             context: context()?,
-            namespace,
+            namespace: namespace_for(folder)?,
+            uid: None,
+            deployment: None,
             proxy: None,
             address: None,
             node: String::new(),
@@ -183,6 +272,8 @@ impl Pods {
         Held::Namespace {
             context: self.context.clone(),
             name: self.namespace.clone(),
+            uid: self.uid.clone(),
+            deployment: self.deployment.clone(),
         }
     }
 
@@ -195,17 +286,24 @@ impl Pods {
         (PORT_FIRST..).take(count).collect()
     }
 
-    /// Makes the namespace and the Service; the address that it has in the cluster.
+    /// Makes the namespace, which must not be there.
+    pub(super) fn make_namespace(&mut self) -> anyhow::Result<()> {
+        let (label, value) = MANAGED_BY;
+        let uid = self.create(&json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": self.namespace, "labels": {label: value}},
+        }))?;
+        self.uid = Some(uid);
+        Ok(())
+    }
+
+    /// Makes the Service; the address that it has in the cluster.
     pub(super) fn make_service(&self, inside: &Endpoints) -> anyhow::Result<IpAddr> {
         let namespace = &self.namespace;
-        self.apply(&json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": namespace, "labels": {"app.kubernetes.io/managed-by": "throng"}},
-        }))?;
         let ports: Vec<Value> = ports(inside)
             .map(|(name, port, protocol)| json!({"name": name, "port": port, "protocol": protocol}))
             .collect();
-        self.apply(&json!({
+        self.create(&json!({
             "apiVersion": "v1", "kind": "Service",
             "metadata": {"name": NAME, "namespace": namespace},
             "spec": {"selector": {"app": NAME}, "ports": ports},
@@ -225,13 +323,13 @@ impl Pods {
         let files = files(folder)?;
         let namespace = &self.namespace;
         let names: Vec<String> = files.keys().cloned().collect();
-        self.apply(&json!({
+        self.create(&json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": NAME, "namespace": namespace},
             "stringData": files,
         }))?;
         let container = container(folder, program, resources, &names);
-        self.apply(&json!({
+        let uid = self.create(&json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": NAME, "namespace": namespace},
             "spec": {
@@ -251,8 +349,9 @@ impl Pods {
                 },
             },
         }))?;
+        self.deployment = Some(uid);
         self.wait_until_running()?;
-        self.serve_kubelet();
+        self.serve_kubelet(folder);
         Ok(())
     }
 
@@ -301,12 +400,15 @@ impl Pods {
         Ok(State::of(&all))
     }
 
-    /// Without it the pod is not observed, which the record says.
-    fn serve_kubelet(&mut self) {
+    /// Without it the pod is not observed, which the record says. Its socket is in the folder of
+    /// the server, which no other user may enter: at a port, each could ask it.
+    fn serve_kubelet(&mut self, folder: &Path) {
+        let socket = folder.join(KUBELET_SOCKET);
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "kubectl", "--context"]);
-        command.args([&self.context, "proxy", "--port=0"]);
-        // Nothing else is to be had from it, by nobody on this host.
+        command.args([&self.context, "proxy"]);
+        command.arg(format!("--unix-socket={}", socket.display()));
+        // Nothing else is to be had from it.
         command.arg("--accept-paths=^/api/v1/nodes/[^/]+/proxy/metrics/cadvisor$");
         command.arg("--reject-methods=POST,PUT,PATCH,DELETE");
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -316,14 +418,8 @@ impl Pods {
         let mut line = String::new();
         let stdout = child.stdout.take();
         let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
-        let address = line
-            .trim()
-            .rsplit(' ')
-            .next()
-            .unwrap_or_default()
-            .to_owned();
         match read {
-            Some(Ok(_)) if address.contains(':') => self.proxy = Some((child, address)),
+            Some(Ok(octets)) if octets > 0 => self.proxy = Some((child, socket)),
             _ => end(&mut child),
         }
     }
@@ -332,9 +428,10 @@ impl Pods {
     pub fn observed(&self, exposition: Option<(&str, u16)>) -> Vec<String> {
         let Pods { node, pod, .. } = self;
         let namespace = &self.namespace;
-        let kubelet = self.proxy.iter().map(|(_, address)| {
-            let path = format!("api/v1/nodes/{node}/proxy/metrics/cadvisor");
-            format!("kubelet=http://{address}/{path},pod={namespace}/{pod}")
+        let kubelet = self.proxy.iter().map(|(_, socket)| {
+            let path = format!("/api/v1/nodes/{node}/proxy/metrics/cadvisor");
+            let socket = socket.display();
+            format!("kubelet=unix:{socket}:{path},pod={namespace}/{pod}")
         });
         let exposition = exposition
             .zip(self.address)
@@ -369,11 +466,21 @@ impl Pods {
         }
     }
 
-    fn apply(&self, manifest: &Value) -> anyhow::Result<()> {
+    /// Makes what must not be there; its UID.
+    fn create(&self, manifest: &Value) -> anyhow::Result<String> {
         let kind = manifest["kind"].as_str().unwrap_or_default();
-        let words = ["apply", "--filename=-"];
-        let applied = kubectl(&self.context, &words, Some(&manifest.to_string()));
-        applied.map(drop).with_context(|| {
+        let words = [
+            "create",
+            "--filename=-",
+            "--output=jsonpath={.metadata.uid}",
+        ];
+        let created = kubectl(&self.context, &words, Some(&manifest.to_string()));
+        let uid = created.and_then(|uid| {
+            let uid = uid.trim();
+            anyhow::ensure!(!uid.is_empty(), "the cluster says no UID of it");
+            Ok(uid.to_owned())
+        });
+        uid.with_context(|| {
             let namespace = &self.namespace;
             format!("cannot make the {kind} of `{namespace}` in Kubernetes")
         })
@@ -557,6 +664,27 @@ mod tests {
             "spec": {"nodeName": "n1"},
             "status": {"podIP": "10.1.2.3", "containerStatuses": [{"state": state}]},
         }]})
+    }
+
+    #[test]
+    fn namespaces_have_names_that_cannot_be_foretold() {
+        let folder = TempFolder::new(&format!("Long_{}", "name.".repeat(12))).unwrap();
+        let names = [(); 2].map(|()| namespace_for(&folder).unwrap());
+        assert_ne!(names[0], names[1]);
+        for name in names {
+            assert!(name.len() <= NAMESPACE_CHARS_MAX, "{name}");
+            let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(name.chars().all(is_label), "{name}");
+            let (_, random) = name.rsplit_once('-').unwrap();
+            assert!(random.len() == 16 && u64::from_str_radix(random, 16).is_ok());
+        }
+    }
+
+    #[test]
+    fn list_of_an_earlier_version_has_no_uid() {
+        let text = r#"{"namespace": {"context": "c", "name": "throng-nsd-7-0"}}"#;
+        let held: Held = serde_json::from_str(text).unwrap();
+        assert!(matches!(held, Held::Namespace { uid: None, .. }));
     }
 
     #[test]

@@ -186,6 +186,10 @@ impl<'a> Start<'a> {
         let all = Ipv4Addr::UNSPECIFIED;
         let ports = Pods::ports(1 + self.services.len() + self.extra_ports);
         let (mut endpoints, extra_ports) = self.endpoints(vec![all.into()], ports);
+        pods.make_namespace()?;
+        // By now it is known which namespace of that name is ours.
+        listed.kubernetes = Some(pods.held());
+        listed.write()?;
         endpoints.addresses = vec![pods.make_service(&endpoints)?];
         let ca_pem = self.write_files(&folder, &endpoints.addresses)?;
         let inside = Endpoints {
@@ -216,6 +220,7 @@ impl<'a> Start<'a> {
             lasts: self.lasting.is_some(),
         };
         let mut process = ServerProcess::spawn(launch, folder)?;
+        listed.kubernetes = Some(pods.held());
         listed.process = process.identity();
         listed.addresses = endpoints.addresses_by_transport();
         listed.write()?;

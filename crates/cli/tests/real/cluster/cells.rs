@@ -22,6 +22,10 @@ pub(crate) const CASES: &[Case] = &[
         server_is_left_running,
     ),
     (
+        "a namespace that somebody else made under the same name is not removed",
+        namespace_of_another_stays,
+    ),
+    (
         "what Kubernetes cannot start is reported in its own words",
         servers_that_cannot_start,
     ),
@@ -105,7 +109,8 @@ fn cells_are_pods(cluster: &Cluster) {
     assert_nothing_left(cluster);
 }
 
-/// Ends when the first run of an experiment has sent some thousands of queries to its pod.
+/// Ends when the first run of an experiment has sent some thousands of queries to its pod. By then
+/// its kubelet is asked at a socket that no other user can reach.
 const UNTIL_IN_THE_MIDDLE: &str = r#"
     until compgen -G "OUTPUT/logs/*r1.txt" >/dev/null; do kill -0 $run; done
     server=$(pgrep -n -f "coredns.*throng-coredns")
@@ -115,6 +120,11 @@ const UNTIL_IN_THE_MIDDLE: &str = r#"
         while read -r protocol received _; do
             case $protocol$received in Udp:[0-9]*) datagrams=$received;; esac
         done </proc/$server/net/snmp
+    done
+    pgrep -f "proxy --unix-sock[e]t" >/dev/null
+    for socket in /tmp/throng-coredns-*/kubelet.sock; do
+        test -S "$socket"
+        test "$(stat -c %a "${socket%/*}")" = 700
     done
 "#;
 
@@ -175,7 +185,37 @@ fn server_is_left_running(cluster: &Cluster) {
     assert!(all.contains("\"cpu\": \"500m\""), "{all}");
     let log = cluster.throng("lab logs in-pod").succeeded();
     assert!(log.contains("CoreDNS-"), "{log}");
+    // As after SIGKILL, before the answer of the cluster was written down.
+    let unknown = "sed -i -E 's/\"(uid|deployment)\": \"[^\"]+\"/\"\\1\": null/' \
+                   /tmp/throng-coredns-*/server.json; cat /tmp/throng-coredns-*/server.json";
+    let listed = cluster.shell(unknown, "").succeeded();
+    assert!(listed.contains("\"uid\": null"), "{listed}");
     cluster.throng("lab down in-pod").succeeded();
+    assert_nothing_left(cluster);
+}
+
+fn namespace_of_another_stays(cluster: &Cluster) {
+    let up = "lab up coredns --name taken --topology kubernetes --image localhost/coredns:1 \
+              --data zone:10,ttl=1h";
+    cluster.throng(up).succeeded();
+    let made = "get namespaces --selector=app.kubernetes.io/managed-by=throng --output=name \
+                --field-selector=status.phase=Active";
+    let made = cluster.kubectl(made);
+    let name = made.strip_prefix("namespace/").unwrap();
+    let (_, random) = name.rsplit_once('-').unwrap();
+    assert!(random.len() == 16, "{name}");
+    cluster.kubectl(&format!("delete namespace {name}"));
+    cluster.kubectl(&format!("create namespace {name}"));
+    let deployment = format!("--namespace {name} deployment server");
+    let image = "--image=localhost/coredns:1 --replicas=0";
+    cluster.kubectl(&format!("create {deployment} {image}"));
+    cluster.throng("lab down taken").succeeded();
+    // Neither removed, nor to be.
+    let marked = "--output=jsonpath={.metadata.deletionTimestamp}{.metadata.name}";
+    for (what, is) in [(format!("namespace {name}"), name), (deployment, "server")] {
+        assert_eq!(cluster.kubectl(&format!("get {what} {marked}")), is);
+    }
+    cluster.kubectl(&format!("delete namespace {name}"));
     assert_nothing_left(cluster);
 }
 
