@@ -202,7 +202,8 @@ impl Folder {
     /// What hooks printed, of all runs.
     pub(super) fn hooks_log(&self) -> Result<File, Failure> {
         let path = self.path.join(HOOKS_LOG);
-        let opened = files::open(&path, Opening::Append, Access::Umask);
+        // They may print secrets.
+        let opened = files::open(&path, Opening::Append, Access::Owner);
         opened.map_err(|error| cannot_write(&path, &error))
     }
 

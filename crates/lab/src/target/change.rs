@@ -136,16 +136,22 @@ impl Change {
         let mut was: Value = serde_json::from_str(&text)?;
         without_state(&mut was);
         let text = serde_json::to_string_pretty(&was)?;
-        files::write(manifest, Access::Umask, &text)
-            .with_context(|| format!("cannot write `{}`", manifest.display()))?;
+        // There may be secrets in it, such as in environment variables.
+        let write = |path: &Path| {
+            files::write(path, Access::Owner, &text)
+                .with_context(|| format!("cannot write `{}`", path.display()))
+        };
+        write(manifest)?;
         let folder = TempFolder::new("change")?;
+        let copy = folder.path().join("manifest.json");
+        write(&copy)?;
         // A copy that is there whatever happens to the other one.
         let saved = Saved {
             context: context.clone(),
             namespace: namespace.clone(),
             kind: kind.clone(),
             name: name.clone(),
-            manifest: folder.write("manifest.json", &text)?,
+            manifest: copy,
         };
         let mut listed = Listed::new("kubectl", [&None, &None], &folder);
         listed.kubernetes = Some(Held::Changed(saved.clone()));

@@ -1,6 +1,7 @@
 //! Servers in pods: `throng lab up --topology kubernetes`, and cells of experiments.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use measure::RunRecord;
 
@@ -384,7 +385,10 @@ fn changes_are_restored(cluster: &Cluster) {
     // Saved as it was, under the name of each cell.
     let saved = fs::read_dir(format!("{output}/manifests")).unwrap();
     for entry in saved {
-        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let path = entry.unwrap().path();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let text = fs::read_to_string(path).unwrap();
         assert!(text.contains("300m") && text.contains("somebody"), "{text}");
     }
     assert_restored();

@@ -166,6 +166,9 @@ after = "echo new >> {seen}"
     ];
     assert_eq!(lines, expected);
     let out = folder.path("out");
+    // Hooks may print secrets.
+    let log = fs::metadata(format!("{out}/hooks.log")).unwrap();
+    assert_eq!(log.permissions().mode() & 0o777, 0o600);
     let list = throng(&format!(
         "history list --in {out} --where server=new --format json"
     ));
