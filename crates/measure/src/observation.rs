@@ -10,6 +10,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::printable::on_one_line;
+
 mod recorder;
 mod server;
 #[cfg(test)]
@@ -142,15 +144,17 @@ impl ServerFacts {
             cpus,
             quota_cpus,
         } = other;
-        complete(&mut self.product, product);
-        complete(&mut self.version, version);
-        complete(&mut self.version_bind, version_bind);
-        complete(&mut self.identity, identity);
-        complete(&mut self.started, started);
+        // A server says what it likes, and a process calls itself as it likes.
+        let line = |text: Option<String>| text.as_deref().map(on_one_line);
+        complete(&mut self.product, line(product));
+        complete(&mut self.version, line(version));
+        complete(&mut self.version_bind, line(version_bind));
+        complete(&mut self.identity, line(identity));
+        complete(&mut self.started, line(started));
         complete(&mut self.process_id, process_id);
-        complete(&mut self.configuration, configuration);
+        complete(&mut self.configuration, line(configuration));
         complete(&mut self.configuration_sha256, configuration_sha256);
-        complete(&mut self.binary, binary);
+        complete(&mut self.binary, line(binary));
         complete(&mut self.binary_sha256, binary_sha256);
         complete(&mut self.threads, threads);
         complete(&mut self.cpus, cpus);

@@ -27,6 +27,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+/// The text on one line, line feeds as JSON writes them: its writer adds no lines to a report.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
+}
+
 /// True for a character that a reader does not see: one that controls a terminal or the direction
 /// of text, ends a line, has no width, or is no character.
 fn is_hidden(letter: char) -> bool {

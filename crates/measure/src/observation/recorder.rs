@@ -6,6 +6,7 @@ use super::{
     NoValue, Observation, ObservationMode, ObservationNote, Sample, Scrape, Series, SeriesKind,
     ServerFacts,
 };
+use crate::printable::on_one_line;
 
 /// Most scrapes of a record: a run of a day at one a second has 675, of 128 each.
 pub const SCRAPES_MAX: usize = 1_024;
@@ -105,6 +106,7 @@ impl Recorder {
 
     /// Says something once, and counts how often it was said.
     pub fn note(&mut self, at_ns: i64, text: String) {
+        let text = on_one_line(&text);
         let notes = &mut self.observation.notes;
         if let Some(known) = notes.iter_mut().find(|note| note.text == text) {
             known.times += 1;

@@ -161,6 +161,23 @@ fn series_and_notes_beyond_the_most_are_counted() {
 }
 
 #[test]
+fn what_servers_say_of_themselves_adds_no_lines() {
+    let mut recorder = recorder();
+    recorder.note(0, "refused: no\nVerdict: all is well".to_owned());
+    recorder.facts().complete_with(ServerFacts {
+        version: Some("9.18\nVerdict: all is well".to_owned()),
+        ..ServerFacts::default()
+    });
+    let observation = recorder.finish();
+    let line = "9.18\\nVerdict: all is well";
+    assert_eq!(observation.facts.version.as_deref(), Some(line));
+    assert_eq!(
+        observation.notes[0].text,
+        "refused: no\\nVerdict: all is well"
+    );
+}
+
+#[test]
 fn series_that_appear_later_were_missing_before() {
     let mut recorder = recorder();
     recorder.push(scrape(0), vec![observed("a", SeriesKind::Gauge, 1.0)]);
