@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use crate::copy::{Copy, Place, printed};
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "servers/prepare",
+    "servers/debian13.sha256",
     "servers/coredns/go.mod",
     "servers/coredns/go.sum",
     "servers/kubernetes/go.mod",
     "servers/kubernetes/go.sum",
 ];
+/// A package as servers/debian13.sha256 has it.
+const KNOWN: &str = include_str!("../../../../../servers/debian13.sha256");
 /// Each of them.
 const ALL: [&str; 3] = ["coredns", "debian13", "kubernetes"];
 
@@ -34,11 +37,13 @@ fn place(test: &str) -> Place {
         esac"#,
     );
     place.stand_in("apt-get", "echo http://mirror.example/debian");
+    fs::write(place.path("packages.sha256"), KNOWN).unwrap();
     place.stand_in(
         "mmdebstrap",
         r#"echo debian13 >>"$PLACE/made"
         for folder in "$@"; do [ ! -d "$folder" ] || break; done
-        mkdir -p "$folder/usr/bin""#,
+        mkdir -p "$folder/usr/bin"
+        cp "$PLACE/packages.sha256" "$folder/packages.sha256""#,
     );
     place
 }
@@ -139,4 +144,48 @@ fn other_pins_are_another_build_beside_the_old_one() {
         ["coredns", "coredns", "debian13", "kubernetes"]
     );
     assert_eq!(prepare(&old), "");
+}
+
+#[test]
+fn a_package_of_a_known_version_with_another_hash_is_refused_and_a_newer_one_is_not() {
+    let place = place("packages");
+    let copy = place.copy("clone", &FILES);
+    let line = KNOWN.lines().next().unwrap();
+    let (_, package) = line.rsplit_once(' ').unwrap();
+    fs::write(
+        place.path("packages.sha256"),
+        format!("{}  {package}\n", "0".repeat(64)),
+    )
+    .unwrap();
+    let output = copy.script("servers/prepare").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(printed(&output).contains(package), "{}", printed(&output));
+    assert!(!copy.path("target/servers/debian13").exists());
+    let newer = format!("{line}\n{}  newer_2_all.deb\n", "0".repeat(64));
+    fs::write(place.path("packages.sha256"), newer).unwrap();
+    assert!(prepare(&copy).contains("1 packages are not in servers/debian13.sha256"));
+}
+
+#[test]
+fn a_toolchain_with_another_hash_is_refused() {
+    let place = place("toolchain");
+    place.stand_in(
+        "go",
+        r#"case $1 in
+            env) case $2 in GOARCH) echo amd64 ;; GOVERSION) echo go1.19 ;; *) echo proxy ;; esac ;;
+            mod)
+                mkdir -p "$GOMODCACHE/it"
+                printf '{\n\t"Dir": "%s",\n\t"Sum": "h1:other="\n}\n' "$GOMODCACHE/it" ;;
+        esac"#,
+    );
+    let copy = place.copy("clone", &FILES);
+    let mut script = copy.script("servers/prepare");
+    // No other Go of this host.
+    let output = script.env("GOROOT", place.path("none")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(
+        printed(&output).contains("has the hash h1:other="),
+        "{}",
+        printed(&output)
+    );
 }
