@@ -231,3 +231,69 @@ fn every_direct_dependency_has_its_reason() {
     }
     assert_eq!(named, direct, "docs/dependencies.md and Cargo.toml differ");
 }
+
+/// A version is yanked when it must not be used, for a flaw mostly. RustSec's advisories are not in
+/// the registry: where cargo-deny is installed and can fetch them, it checks them, too.
+#[test]
+fn no_crate_was_yanked() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(root).args(words).output().unwrap()
+    };
+    // Fetches what the registry says of each crate by now; changes nothing.
+    let fetched = run(&["update", "--dry-run"]);
+    if !fetched.status.success() {
+        testing::timed::inconclusive("the registry cannot be reached");
+        return;
+    }
+    let lock = read_table("Cargo.lock");
+    let packages = lock["package"].as_array().unwrap().iter();
+    let foreign = packages.filter(|it| it.get("source").is_some());
+    let text = |package: &Value, key: &str| package[key].as_str().unwrap().to_owned();
+    let known = foreign
+        .map(|it| (text(it, "name"), text(it, "version")))
+        .map(|it| (is_yanked(&it), it));
+    let known: Vec<_> = known.collect();
+    let yanked: Vec<_> = known.iter().filter(|it| it.0 == Some(true)).collect();
+    assert!(yanked.is_empty(), "choose other versions: {yanked:?}");
+    let unknown = known.iter().filter(|it| it.0.is_none()).count();
+    assert!(
+        unknown <= known.len() / 10,
+        "nothing is known of {unknown} of {}",
+        known.len()
+    );
+    if run(&["deny", "--version"]).status.success() {
+        let denied = run(&["deny", "check", "advisories"]);
+        let said = String::from_utf8_lossy(&denied.stderr);
+        assert!(
+            denied.status.success() || said.contains("failed to fetch"),
+            "{said}"
+        );
+    }
+}
+
+/// What cargo keeps of the registry's index: versions as JSON, between zeros.
+fn is_yanked((name, version): &(String, String)) -> Option<bool> {
+    let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
+    let home =
+        home.or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let below = match name.len() {
+        1 => format!("1/{name}"),
+        2 => format!("2/{name}"),
+        3 => format!("3/{}/{name}", &name[..1]),
+        _ => format!("{}/{}/{name}", &name[..2], &name[2..4]),
+    };
+    let indices = std::fs::read_dir(home.join("registry/index")).ok()?;
+    let kept = indices
+        .flatten()
+        .map(|index| index.path().join(".cache").join(&below));
+    // The registry that was asked last.
+    let newest = kept.max_by_key(|path| path.metadata().and_then(|it| it.modified()).ok())?;
+    let octets = std::fs::read(newest).ok()?;
+    let versions = octets.split(|octet| *octet == 0);
+    let mut versions =
+        versions.filter_map(|it| serde_json::from_slice::<serde_json::Value>(it).ok());
+    let found = versions.find(|it| it["vers"] == version.as_str())?;
+    found["yanked"].as_bool()
+}
