@@ -17,7 +17,7 @@ use crate::quic;
 use crate::service::ServiceModel;
 use crate::zone::Zone;
 
-/// The maxima of what one worker keeps; what does not fit is counted and dropped.
+/// The maxima of what one worker keeps, and for how long; what does not fit is counted and dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Responses that wait for their delay or for the end of a stall.
@@ -29,16 +29,28 @@ pub struct Limits {
     pub unsent_octets_max: usize,
     /// Connections open at once, over all workers; further ones are accepted and ended.
     pub connections_max: u32,
+    /// A connection on which nothing is received for this long is closed, unless the behaviour has
+    /// a time-out: a client that has gone without a word must not be kept for ever.
+    pub idle_timeout: Duration,
+    /// A connection whose TLS handshake takes longer is closed.
+    pub handshake_timeout: Duration,
+}
+
+impl Limits {
+    /// What a responder starts with.
+    pub const DEFAULT: Limits = Limits {
+        delayed_responses_max: 1 << 20,
+        delayed_octets_max: 256 << 20,
+        unsent_octets_max: 1 << 20,
+        connections_max: 1 << 20,
+        idle_timeout: Duration::from_secs(300),
+        handshake_timeout: Duration::from_secs(10),
+    };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            delayed_responses_max: 1 << 20,
-            delayed_octets_max: 256 << 20,
-            unsent_octets_max: 1 << 20,
-            connections_max: 1 << 20,
-        }
+        Limits::DEFAULT
     }
 }
 
@@ -201,6 +213,12 @@ impl ResponderConfig {
             own.alpn_protocols = vec![alpn.as_bytes().to_vec()];
             Some(Arc::new(own))
         })
+    }
+
+    /// A connection is closed after this long without octets from the client.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        let configured = self.behaviour.idle_timeout;
+        configured.unwrap_or(self.limits.idle_timeout)
     }
 
     /// What DoH/2 connections have in common.

@@ -222,6 +222,8 @@ counters! {
     connections_closed: ByTransport = "connections closed",
     /// Connections that were idle for too long, among those closed.
     connections_idle: u64 = "connections idle too long",
+    /// Connections whose TLS handshake took too long, among the handshakes that failed.
+    handshakes_late: u64 = "TLS handshakes that took too long",
     /// Connections reset by either side, or broken.
     connections_reset: ByTransport = "connections reset",
     /// QUIC connections that were told to come back with a token (the retry share).

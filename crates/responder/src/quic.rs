@@ -4,7 +4,6 @@
 //! Owns no socket: [`crate::worker`] hands in datagrams and sends what [`Quic::fill`] gives.
 
 use std::fmt;
-use std::time::Duration;
 
 use driver::random::SEED_OCTETS;
 use driver::{Close, Outgoing, Received, SocketId};
@@ -28,10 +27,6 @@ const DATAGRAMS_PER_SEND_MAX: usize = 256;
 
 /// Datagrams of one client in a row.
 const DATAGRAMS_PER_BURST_MAX: usize = 32;
-
-/// A connection ends after this long without a datagram unless told otherwise: a client that has
-/// gone without a word must not be kept for ever.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Where a connection is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +104,7 @@ pub(crate) fn server(
         streams_are_final: config.quic_streams_are_final,
         message_ids: config.doq_message_ids,
         stops_streams: config.doq_stop_sending && transport == Transport::Doq,
-        idle_timeout: Some(config.behaviour.idle_timeout.unwrap_or(IDLE_TIMEOUT)),
+        idle_timeout: Some(config.idle_timeout()),
         seed,
         // Any instant will do: only differences count.
         clock: Clock::new(std::time::Instant::now()),

@@ -8,6 +8,7 @@ mod http2;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use driver::{Close, SocketId};
 use proto::framing::Deframer;
@@ -63,6 +64,22 @@ pub(crate) enum Delivery {
     Gone,
 }
 
+/// How long a connection may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expiry {
+    pub(crate) idle: Duration,
+    pub(crate) handshake: Duration,
+}
+
+impl Expiry {
+    pub(crate) fn of(config: &ResponderConfig) -> Self {
+        Expiry {
+            idle: config.idle_timeout(),
+            handshake: config.limits.handshake_timeout,
+        }
+    }
+}
+
 /// Where a connection is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -79,6 +96,7 @@ enum Phase {
 /// One connection.
 pub(crate) struct Connection {
     pub(crate) transport: Transport,
+    accepted_at: Instant,
     /// When octets were last received.
     pub(crate) last_active: Instant,
     /// Delayed responses that will be sent here.
@@ -147,6 +165,7 @@ impl Connection {
         };
         Ok(Connection {
             transport,
+            accepted_at: now,
             last_active: now,
             awaiting: 0,
             unsent: Vec::new(),
@@ -164,6 +183,20 @@ impl Connection {
     /// True until the TLS handshake is over.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// When the connection is to be closed unless something happens, and whether that is because
+    /// of its handshake.
+    pub(crate) fn expires_at(&self, now: Instant, limits: Expiry) -> (Instant, bool) {
+        // What the client waits for is no fault of the client's.
+        if self.awaiting > 0 || self.held_until.is_some() {
+            return (now + limits.idle, false);
+        }
+        let idle_at = self.last_active + limits.idle;
+        match self.accepted_at + limits.handshake {
+            late_at if self.is_handshaking() && late_at < idle_at => (late_at, true),
+            _ => (idle_at, false),
+        }
     }
 
     /// Handles octets from the client; what is to be sent is appended to `scratch.wire`.

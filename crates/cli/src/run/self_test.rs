@@ -32,8 +32,8 @@ const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 const SIMULATED_LIMITS: Limits = Limits {
     delayed_responses_max: 1 << 28,
     delayed_octets_max: 1 << 36,
-    unsent_octets_max: 1 << 20,
     connections_max: u32::MAX,
+    ..Limits::DEFAULT
 };
 
 /// What the built-in responder is called in its certificate and in requests.

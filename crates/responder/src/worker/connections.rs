@@ -7,7 +7,7 @@ use proto::Instant;
 
 use super::ResponderWorker;
 use crate::sockets::Role;
-use crate::stream::{Connection, Continuation};
+use crate::stream::{Connection, Continuation, Expiry};
 
 /// Timers of connections that are gone are cleared when there are more than so many beside one
 /// for each live connection.
@@ -136,23 +136,22 @@ impl ResponderWorker {
     }
 
     fn watch_idle(&mut self, socket: SocketId, now: Instant) {
-        let Some(timeout) = self.respondent.config.behaviour.idle_timeout else {
-            return;
-        };
         if self.idle_timers.len() > 2 * self.connections + DEAD_TIMERS_MAX {
             let sockets = &mut self.sockets;
             self.idle_timers.retain(|Reverse((_, index, generation))| {
                 sockets.is_connection(*index, *generation)
             });
         }
-        self.idle_timers
-            .push(Reverse((now + timeout, socket.index, socket.generation)));
+        let limits = Expiry::of(&self.respondent.config);
+        if let Some(connection) = self.sockets.connection(socket) {
+            let (at, _) = connection.expires_at(now, limits);
+            self.idle_timers
+                .push(Reverse((at, socket.index, socket.generation)));
+        }
     }
 
     pub(super) fn close_idle<D: Driver>(&mut self, driver: &mut D, now: Instant) {
-        let Some(timeout) = self.respondent.config.behaviour.idle_timeout else {
-            return;
-        };
+        let limits = Expiry::of(&self.respondent.config);
         while let Some(&Reverse((at, index, generation))) = self.idle_timers.peek()
             && at <= now
         {
@@ -161,16 +160,15 @@ impl ResponderWorker {
             let Some(connection) = self.sockets.connection(socket) else {
                 continue;
             };
-            let since = match connection.awaiting {
-                0 => connection.last_active,
-                _ => now,
-            };
-            if since + timeout > now {
-                self.idle_timers
-                    .push(Reverse((since + timeout, index, generation)));
+            let (at, is_late) = connection.expires_at(now, limits);
+            if at > now {
+                self.idle_timers.push(Reverse((at, index, generation)));
                 continue;
             }
-            self.respondent.counters.connections_idle += 1;
+            match is_late {
+                true => self.respondent.counters.handshakes_late += 1,
+                false => self.respondent.counters.connections_idle += 1,
+            }
             connection.handle_end_of_stream();
             self.send_wire(driver, socket);
             // A client that does not read either is not waited for.

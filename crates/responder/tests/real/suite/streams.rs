@@ -133,6 +133,46 @@ fn idle_connections_are_closed() {
 }
 
 #[test]
+fn silent_connections_are_closed_by_default() {
+    let mut target = Target::new(|config| config.tls = Some(identity().server_config));
+    let silent = [Transport::Tcp, Transport::Dot, Transport::Doh2]
+        .map(|transport| (transport, target.connect(transport)));
+    let asking = target.connect(Transport::Tcp);
+    target.run_until(at_ms(9_999));
+    assert_eq!(target.worker.connections(), 4);
+    target.run_until(at_ms(10_000));
+    for (transport, socket) in silent {
+        let is_closed = target.stream(socket).closed.is_some();
+        assert_eq!(is_closed, transport.has_tls(), "{transport}: no handshake");
+    }
+    target.run_until(at_ms(200_000));
+    target.send_bytes(asking, &queries(0..1));
+    target.run_until(at_ms(300_000));
+    assert_eq!(target.stream(silent[0].1).closed, Some(Close::Graceful));
+    assert_eq!(target.stream(asking).closed, None);
+    target.run_until(at_ms(500_000));
+    assert_eq!(target.stream(asking).closed, Some(Close::Graceful));
+    let counters = target.worker.counters();
+    assert_eq!(counters.handshakes_late, 2);
+    assert_eq!((counters.connections_idle, counters.handshakes_failed), (2, 2));
+}
+
+#[test]
+fn handshake_of_an_octet_at_a_time_is_too_long() {
+    let mut target = Target::new(|config| config.tls = Some(identity().server_config));
+    let socket = target.connect(Transport::Dot);
+    for second in 0..10 {
+        target.run_until(at_ms(1_000 * second));
+        // A record of the handshake that never ends.
+        target.send_bytes(socket, &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3][second as usize..][..1]);
+        assert_eq!(target.stream(socket).closed, None);
+    }
+    target.run_until(at_ms(10_000));
+    assert!(target.stream(socket).closed.is_some());
+    assert_eq!(target.worker.counters().handshakes_late, 1);
+}
+
+#[test]
 fn an_idle_connection_that_awaits_a_response_gets_it() {
     let mut target = target(|behaviour| {
         behaviour.idle_timeout = Some(ms(100));
