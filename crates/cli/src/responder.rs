@@ -20,7 +20,7 @@ use responder::behaviour::{
     self, parse_connection_end, parse_http_status_shares, parse_rcode_shares, parse_share,
 };
 use responder::certificate::{Identity, SelfSigned, from_pem, self_signed};
-use responder::{Behaviour, Counters, FaultShares, QuicShares, ResponderConfig, Zone};
+use responder::{Behaviour, Counters, FaultShares, Limits, QuicShares, ResponderConfig, Zone};
 use settings::{DriverChoice, DriverKind};
 use signal_hook::consts::SIGUSR1;
 
@@ -275,6 +275,10 @@ fn config(
             false => MessageIds::Zero,
         },
         doq_stop_sending: arguments.doq_stop_sending,
+        limits: Limits {
+            memory_octets_max: (arguments.memory as usize) << 20,
+            ..Limits::DEFAULT
+        },
         quic_streams_are_final: arguments.quic_streams_final,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use driver::random::SEED_OCTETS;
@@ -17,7 +17,8 @@ use crate::quic;
 use crate::service::ServiceModel;
 use crate::zone::Zone;
 
-/// The maxima of what one worker keeps, and for how long; what does not fit is counted and dropped.
+/// The maxima of what one worker keeps, and for how long; what does not fit is counted and
+/// dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Responses that wait for their delay or for the end of a stall.
@@ -29,6 +30,13 @@ pub struct Limits {
     pub unsent_octets_max: usize,
     /// Connections open at once, over all workers; further ones are accepted and ended.
     pub connections_max: u32,
+    /// Octets that all workers keep together, an even share each: connections, queries that are not
+    /// whole, responses that wait. Beyond it, the connections are closed that hold most for
+    /// longest. Delayed responses have at most half of it.
+    pub memory_octets_max: usize,
+    /// QUIC connections whose clients have not proved their address, over all workers, on each
+    /// address; above it, clients have to come back with a token (Retry).
+    pub quic_unvalidated_max: usize,
     /// A connection on which nothing is received for this long is closed, unless the behaviour has
     /// a time-out: a client that has gone without a word must not be kept for ever.
     pub idle_timeout: Duration,
@@ -43,6 +51,8 @@ impl Limits {
         delayed_octets_max: 256 << 20,
         unsent_octets_max: 1 << 20,
         connections_max: 1 << 20,
+        memory_octets_max: 256 << 20,
+        quic_unvalidated_max: 2_048,
         idle_timeout: Duration::from_secs(300),
         handshake_timeout: Duration::from_secs(10),
     };
@@ -74,6 +84,18 @@ impl OpenConnections {
 
     pub(crate) fn release(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The key of the tokens of Retry (RFC 9000, section 8.1.2): a client may come back to another
+/// worker than the one that sent it away.
+#[derive(Clone, Debug, Default)]
+pub struct TokenKey(Arc<OnceLock<[u8; SEED_OCTETS]>>);
+
+impl TokenKey {
+    /// The key, which is `seed` if no worker has set it before.
+    pub(crate) fn or_set(&self, seed: [u8; SEED_OCTETS]) -> [u8; SEED_OCTETS] {
+        *self.0.get_or_init(|| seed)
     }
 }
 
@@ -132,6 +154,8 @@ pub struct ResponderConfig {
     pub seed: u64,
     /// The connections that all workers have open; shared by clones of this configuration.
     pub open_connections: OpenConnections,
+    /// What the tokens of Retry are sealed with; shared by clones of this configuration.
+    pub token_key: TokenKey,
 }
 
 impl Default for ResponderConfig {
@@ -158,6 +182,7 @@ impl Default for ResponderConfig {
             limits: Limits::default(),
             seed: 1,
             open_connections: OpenConnections::default(),
+            token_key: TokenKey::default(),
         }
     }
 }
@@ -246,7 +271,7 @@ impl ResponderConfig {
             return Err(ConfigError::NoCertificate(*transport));
         }
         for (transport, _) in self.listen.iter().filter(|it| it.0.is_quic()) {
-            quic::server(self, *transport, [0; SEED_OCTETS])
+            quic::server(self, *transport, ([0; SEED_OCTETS], [0; SEED_OCTETS]), 1)
                 .map_err(|reason| ConfigError::Quic(*transport, reason))?;
         }
         if !self.doh_path.starts_with('/') || self.doh_path.contains(['?', '#']) {

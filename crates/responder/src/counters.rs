@@ -198,7 +198,8 @@ counters! {
     streams_reset: u64 = "streams reset on purpose",
     /// Streams of queries that clients reset.
     streams_cancelled: u64 = "streams reset by clients",
-    /// HTTP requests refused: too many streams, too much of unfinished requests, or after GOAWAY.
+    /// Queries over DoH and DoQ refused: too many streams, too much of unfinished queries, or after
+    /// GOAWAY.
     streams_refused: u64 = "streams refused",
     /// HTTP requests that broke the rules, and messages over DoQ that are no query; their streams
     /// were reset.
@@ -222,11 +223,14 @@ counters! {
     connections_closed: ByTransport = "connections closed",
     /// Connections that were idle for too long, among those closed.
     connections_idle: u64 = "connections idle too long",
-    /// Connections whose TLS handshake took too long, among the handshakes that failed.
+    /// Connections whose handshake took too long, among the handshakes that failed.
     handshakes_late: u64 = "TLS handshakes that took too long",
+    /// Connections closed for their memory, among those reset.
+    memory_closed: u64 = "connections closed for memory",
     /// Connections reset by either side, or broken.
     connections_reset: ByTransport = "connections reset",
-    /// QUIC connections that were told to come back with a token (the retry share).
+    /// QUIC connections that had to come back with a token (the retry share, or too many others
+    /// that had not proved their address).
     quic_retries: u64 = "QUIC retries",
     /// QUIC connections that were told of no version of use (the version negotiation share).
     quic_versions: u64 = "QUIC version negotiations",

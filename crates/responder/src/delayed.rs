@@ -11,6 +11,12 @@ use proto::quic::ConnectionKey;
 /// Buffers longer than this are given back once their response is sent.
 const BUFFER_OCTETS_KEPT: usize = 2048;
 
+/// What the buffers of free slots may keep together.
+const SPARE_OCTETS_MAX: usize = 8 << 20;
+
+/// What a response that waits takes beside its message.
+const SLOT_OCTETS: usize = 128;
+
 /// Where a response goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
@@ -73,6 +79,8 @@ pub(crate) struct Delayed {
     free: Vec<u32>,
     sequence: u64,
     octets: usize,
+    /// Capacity of the buffers in free slots.
+    spare_octets: usize,
     responses_max: usize,
     octets_max: usize,
 }
@@ -85,9 +93,21 @@ impl Delayed {
             free: Vec::new(),
             sequence: 0,
             octets: 0,
+            spare_octets: 0,
             responses_max: responses_max.min(u32::MAX as usize),
             octets_max,
         }
+    }
+
+    /// Octets of the responses that wait.
+    pub(crate) fn held_octets(&self) -> usize {
+        self.octets + self.order.len() * SLOT_OCTETS
+    }
+
+    /// Sets how many octets may wait from now on: those of messages, and those that are held.
+    pub(crate) fn set_octets_max(&mut self, octets_max: usize, held_max: usize) {
+        let slots = self.order.len() * SLOT_OCTETS;
+        self.octets_max = octets_max.min(held_max.saturating_sub(slots));
     }
 
     /// When the next response is due; far in the future if none waits.
@@ -119,6 +139,7 @@ impl Delayed {
             self.slots.len() as u32 - 1
         });
         let waiting = &mut self.slots[slot as usize];
+        self.spare_octets -= waiting.message.capacity();
         waiting.destination = destination;
         waiting.reply = reply;
         waiting.message.extend_from_slice(message);
@@ -161,9 +182,11 @@ impl Delayed {
         let message = &mut self.slots[slot as usize].message;
         self.octets -= message.len();
         message.clear();
-        if message.capacity() > BUFFER_OCTETS_KEPT {
+        let is_full = self.spare_octets + message.capacity() > SPARE_OCTETS_MAX;
+        if is_full || message.capacity() > BUFFER_OCTETS_KEPT {
             *message = Vec::new();
         }
+        self.spare_octets += message.capacity();
         self.free.push(slot);
     }
 }

@@ -75,14 +75,16 @@ impl fmt::Debug for Quic {
     }
 }
 
-/// The endpoint that a configuration asks for; connection IDs and keys come from `seed`.
+/// The endpoint that a configuration asks for, of one of `workers`; connection IDs and keys come
+/// from `seed`, tokens from `token_key`.
 ///
 /// # Errors
 /// Why the configuration's TLS cannot serve QUIC.
 pub(crate) fn server(
     config: &ResponderConfig,
     transport: Transport,
-    seed: [u8; SEED_OCTETS],
+    (seed, token_key): ([u8; SEED_OCTETS], [u8; SEED_OCTETS]),
+    workers: u32,
 ) -> Result<QuicServer, String> {
     let Some(tls) = &config.tls else {
         return Err("there is no certificate".to_owned());
@@ -104,6 +106,10 @@ pub(crate) fn server(
         streams_are_final: config.quic_streams_are_final,
         message_ids: config.doq_message_ids,
         stops_streams: config.doq_stop_sending && transport == Transport::Doq,
+        unsent_octets_max: config.limits.unsent_octets_max,
+        unvalidated_max: (config.limits.quic_unvalidated_max / workers as usize).max(1),
+        handshake_timeout: Some(config.limits.handshake_timeout),
+        token_key,
         idle_timeout: Some(config.idle_timeout()),
         seed,
         // Any instant will do: only differences count.
@@ -119,9 +125,12 @@ impl Quic {
         config: &ResponderConfig,
         transport: Transport,
         seed: [u8; SEED_OCTETS],
+        workers: u32,
     ) -> Result<Self, String> {
+        // Another worker's, if it was there before.
+        let token_key = config.token_key.or_set(seed);
         Ok(Quic {
-            server: server(config, transport, seed)?,
+            server: server(config, transport, (seed, token_key), workers)?,
             transport,
             lives: Vec::new(),
             ending: Vec::new(),
@@ -274,6 +283,7 @@ impl Quic {
                     counters.http_requests += 1;
                     counters.streams_malformed += 1;
                 }
+                ServerEvent::Excessive { .. } => counters.streams_refused += 1,
                 ServerEvent::Cancelled { .. } => counters.streams_cancelled += 1,
                 ServerEvent::Lost(key, reason) => self.on_lost(key, &reason, respondent),
             }
@@ -307,7 +317,11 @@ impl Quic {
         };
         match sent {
             true => respondent.counters.count_reply(self.transport, reply),
-            false => respondent.counters.orphaned += 1,
+            false => {
+                let unread = self.server.take_unread();
+                respondent.counters.unread_dropped += unread;
+                respondent.counters.orphaned += 1 - unread.min(1);
+            }
         }
     }
 
@@ -418,6 +432,10 @@ impl Quic {
         let counters = &mut respondent.counters;
         counters.handshakes_failed += u64::from(!is_established);
         let is_orderly = match reason {
+            LostReason::HandshakeTimeout => {
+                counters.handshakes_late += 1;
+                false
+            }
             LostReason::IdleTimeout => {
                 counters.connections_idle += 1;
                 true
@@ -446,6 +464,32 @@ impl Quic {
         if let Some(life) = Quic::life(&mut self.lives, key) {
             life.is_live = false;
             respondent.config.open_connections.release();
+        }
+    }
+
+    /// Connections whose client has not proved its address.
+    pub(crate) fn unvalidated(&self) -> usize {
+        self.server.unvalidated()
+    }
+
+    /// Octets that all connections hold.
+    pub(crate) fn held_octets(&self) -> usize {
+        self.server.held_octets()
+    }
+
+    /// Each connection with the octets it holds, and when it last made progress.
+    pub(crate) fn holdings(&self) -> impl Iterator<Item = (ConnectionKey, usize, Instant)> {
+        self.server.holdings()
+    }
+
+    /// Forgets a connection for its memory; the client's next datagram is answered with a stateless
+    /// reset.
+    pub(crate) fn reset(&mut self, key: ConnectionKey, respondent: &mut Respondent) {
+        self.server.forget(key);
+        if Quic::life(&mut self.lives, key).is_some() {
+            let counters = &mut respondent.counters;
+            counters.connections_reset.add(self.transport, 1);
+            self.finish(key, respondent);
         }
     }
 

@@ -74,6 +74,18 @@ impl Sockets {
         }
     }
 
+    /// Every connection over TCP.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = (SocketId, &Connection)> {
+        let entries = self.entries.iter().zip(0..);
+        entries.filter_map(|(entry, index)| match entry {
+            Some((generation, Role::Connection(connection))) => {
+                let generation = *generation;
+                Some((SocketId { index, generation }, &**connection))
+            }
+            _ => None,
+        })
+    }
+
     /// Every socket of the worker.
     pub(crate) fn all(&self) -> Vec<SocketId> {
         let entries = self.entries.iter().enumerate();

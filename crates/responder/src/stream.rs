@@ -25,6 +25,12 @@ use crate::respond::{Fate, Respondent};
 /// answers with a fatal alert.
 const INVALID_RECORD: [u8; 8] = [0xff, 3, 3, 0, 3, 0, 0, 0];
 
+/// What a connection takes without queries, rounded up: its state here and in the driver, and its
+/// TLS session with the record, or handshake messages, that are not whole.
+const CONNECTION_OCTETS: usize = 1024;
+const TLS_OCTETS: usize = 8 * 1024;
+const TLS_HANDSHAKE_OCTETS: usize = 32 * 1024;
+
 /// Buffers that all connections of a worker share.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
@@ -99,6 +105,10 @@ pub(crate) struct Connection {
     accepted_at: Instant,
     /// When octets were last received.
     pub(crate) last_active: Instant,
+    /// What of this connection is in the worker's account.
+    pub(crate) counted_octets: usize,
+    /// When it was accepted, or the client's last query came.
+    pub(crate) progress_at: Instant,
     /// Delayed responses that will be sent here.
     pub(crate) awaiting: u32,
     /// Octets that the blocked stream did not take.
@@ -167,6 +177,8 @@ impl Connection {
             transport,
             accepted_at: now,
             last_active: now,
+            counted_octets: 0,
+            progress_at: now,
             awaiting: 0,
             unsent: Vec::new(),
             reading_paused: false,
@@ -183,6 +195,20 @@ impl Connection {
     /// True until the TLS handshake is over.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Octets that the connection holds, by an account that rounds up.
+    pub(crate) fn held_octets(&self) -> usize {
+        let tls = match &self.tls {
+            None => 0,
+            Some(tls) if tls.is_handshaking() => TLS_HANDSHAKE_OCTETS,
+            Some(_) => TLS_OCTETS,
+        };
+        let framing = match &self.framing {
+            Framing::Prefix(deframer) => deframer.partial_octets(),
+            Framing::Http2(http2) => http2.held_octets(),
+        };
+        CONNECTION_OCTETS + tls + framing + self.unsent.capacity()
     }
 
     /// When the connection is to be closed unless something happens, and whether that is because
@@ -208,6 +234,7 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Continuation {
         self.last_active = at;
+        let queries_before = self.queries;
         let mut received = std::mem::take(&mut scratch.received);
         let mut peer_closed = false;
         let mut plaintext = bytes;
@@ -251,6 +278,9 @@ impl Connection {
         scratch.received = received;
         if peer_closed {
             self.handle_end_of_stream();
+        }
+        if self.queries > queries_before {
+            self.progress_at = at;
         }
         self.write(scratch);
         match failed {

@@ -5,6 +5,7 @@
 
 mod connections;
 mod held;
+mod memory;
 mod quic;
 
 use std::cmp::Reverse;
@@ -48,6 +49,10 @@ pub struct ResponderWorker {
     /// When to look whether a connection is idle: instant, index, generation.
     idle_timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     connections: usize,
+    /// What the connections over TCP hold, as far as it was counted.
+    stream_octets: usize,
+    /// This worker's share of the memory.
+    memory_octets_max: usize,
     /// When the modelled server is done with a connection: instant, order, connection.
     held: BinaryHeap<Reverse<(Instant, u64, Held)>>,
     /// Connections that were held so far.
@@ -71,6 +76,7 @@ impl ResponderWorker {
         );
         config.validate()?;
         let settings = Settings::of(&config);
+        let memory_octets_max = config.limits.memory_octets_max / place.count as usize;
         Ok(ResponderWorker {
             respondent: Respondent::new(config, place),
             settings,
@@ -82,6 +88,8 @@ impl ResponderWorker {
             scratch: Scratch::default(),
             idle_timers: BinaryHeap::new(),
             connections: 0,
+            stream_octets: 0,
+            memory_octets_max,
             held: BinaryHeap::new(),
             holds: 0,
             quic_sockets: Vec::new(),
@@ -120,7 +128,7 @@ impl ResponderWorker {
                 transport if transport.is_quic() => {
                     self.quic_sockets.push(listening.socket);
                     let config = &self.respondent.config;
-                    let quic = Quic::new(config, transport, driver.seed());
+                    let quic = Quic::new(config, transport, driver.seed(), self.place.count);
                     Role::Quic(Box::new(quic.map_err(io::Error::other)?))
                 }
                 transport => Role::Listener {
@@ -197,6 +205,7 @@ impl ResponderWorker {
         while deliveries < DELIVERIES_PER_STEP_MAX && driver.receive(&mut received) {
             deliveries += 1;
             self.handle(driver, &received);
+            self.keep_within_memory(driver, received.at);
             if self.respondent.delayed.next_due() <= received.at {
                 self.send_due(driver, received.at);
             }
@@ -208,6 +217,7 @@ impl ResponderWorker {
             self.release_held(driver, now);
             self.close_idle(driver, now);
             self.handle_quic_timers(driver, now);
+            self.keep_within_memory(driver, now);
         }
         match deliveries == DELIVERIES_PER_STEP_MAX {
             true => driver.now(),

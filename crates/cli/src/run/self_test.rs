@@ -28,12 +28,21 @@ use crate::signals::Interrupt;
 /// Where the simulated target is (RFC 5737).
 const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
+/// A self-test's clients are the run's: the responder has memory for all of them.
+const SELF_TEST_LIMITS: Limits = Limits {
+    memory_octets_max: usize::MAX,
+    quic_unvalidated_max: usize::MAX,
+    ..Limits::DEFAULT
+};
+
 /// The simulated target has room for whatever a population asks: its limits are those of the model.
 const SIMULATED_LIMITS: Limits = Limits {
     delayed_responses_max: 1 << 28,
     delayed_octets_max: 1 << 36,
     connections_max: u32::MAX,
-    ..Limits::DEFAULT
+    // A modelled server may be busy for longer than 10 s.
+    handshake_timeout: std::time::Duration::from_secs(3_600),
+    ..SELF_TEST_LIMITS
 };
 
 /// What the built-in responder is called in its certificate and in requests.
@@ -141,6 +150,7 @@ fn responder(group: &Group, identity: Option<&Identity>) -> ResponderConfig {
         behaviour: group.run.responder.clone(),
         tls: identity.map(|identity| Arc::clone(&identity.server_config)),
         seed: group.run.generator.seed,
+        limits: SELF_TEST_LIMITS,
         ..ResponderConfig::default()
     }
 }

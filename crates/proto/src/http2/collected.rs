@@ -49,6 +49,11 @@ impl Collected {
         }
     }
 
+    /// How many octets the connection has taken.
+    pub(super) fn octets(&self) -> usize {
+        self.octets
+    }
+
     /// Takes so many octets more; false if there is no room for them.
     pub(super) fn take(&mut self, octets: usize) -> bool {
         let fits = self.octets + octets <= self.max && self.all.take(octets);

@@ -28,6 +28,10 @@ const CONTENT_TYPE_NAME: u8 = 31;
 /// A buffer larger than this is freed after use.
 const BUFFER_OCTETS_KEPT: usize = 512;
 
+/// What a connection holds without streams, its header tables included, and an open stream.
+const HELD_OCTETS: usize = 12 * 1024;
+const HELD_PER_STREAM_OCTETS: usize = 192;
+
 /// How a server's connections behave; shared by all of them.
 #[derive(Clone, Debug)]
 pub struct Http2ServerOptions {
@@ -194,6 +198,13 @@ impl Http2Server {
     /// Octets of responses that wait for the client's flow control.
     pub fn queued_octets(&self) -> usize {
         self.queued_octets
+    }
+
+    /// Octets that the connection holds, by an account that rounds up: its own, open streams, parts
+    /// of requests, and responses that wait.
+    pub fn held_octets(&self) -> usize {
+        let streams = self.streams.len() * HELD_PER_STREAM_OCTETS;
+        HELD_OCTETS + streams + self.queued_octets + self.collected.octets()
     }
 
     /// What was counted on this connection.

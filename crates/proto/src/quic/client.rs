@@ -154,6 +154,7 @@ impl QuicClient {
             bidi_streams_max: 0,
             http3: matches!(options.protocol, ClientProtocol::Http3(_)),
             idle_timeout: options.idle_timeout,
+            window_octets: transport::CLIENT_WINDOW_OCTETS,
             keep_alive: options.keep_alive,
         });
         QuicClient {
@@ -441,6 +442,19 @@ impl QuicClient {
         {
             connection.request(stream, octets, token);
         }
+    }
+
+    /// Sends octets on a new stream, or on `stream`, without FIN: a query that is never whole.
+    /// Returns the stream, and how many octets flow control took.
+    #[cfg(test)]
+    pub(super) fn write_raw(
+        &mut self,
+        key: ConnectionKey,
+        stream: Option<quinn_proto::StreamId>,
+        octets: &[u8],
+    ) -> Option<(quinn_proto::StreamId, usize)> {
+        let connection = self.connections.get_mut(key)?;
+        connection.write_raw(stream, octets)
     }
 
     /// Gives up an exchange and tells the peer; nothing more is heard of it.

@@ -1,8 +1,9 @@
 //! What quinn-proto would draw from the system: connection IDs and the key of stateless resets,
 //! made from the seed that the caller hands in.
 
+use aws_lc_rs::hkdf;
 use hmac::{KeyInit, Mac};
-use quinn_proto::crypto::{CryptoError, HmacKey};
+use quinn_proto::crypto::{CryptoError, HandshakeTokenKey, HmacKey};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +43,12 @@ pub(super) fn server_endpoint_config(seed: [u8; 32]) -> EndpointConfig {
     // Resets are asked for by tests and by faults; a pause between them would lose some.
     config.min_reset_interval(Duration::ZERO);
     config
+}
+
+/// The key that seals the tokens of Retry.
+pub(super) fn token_key(secret: [u8; 32]) -> Arc<dyn HandshakeTokenKey> {
+    let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"throng retry");
+    Arc::new(salt.extract(&secret))
 }
 
 /// Destination connection IDs for first Initials, each different.

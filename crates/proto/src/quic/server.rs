@@ -1,11 +1,13 @@
 //! The server's end of all QUIC connections that arrive at one socket.
 
 mod connection;
+mod handshakes;
+mod memory;
 mod version_negotiation;
 
 use super::client::ARENA_OCTETS;
 use super::clock::Clock;
-use super::identity::server_endpoint_config;
+use super::identity::{server_endpoint_config, token_key};
 use super::session::{HandshakeFacts, ServerCrypto};
 use super::slab::{ConnectionKey, Slab};
 use super::transport::{self, Parameters};
@@ -14,7 +16,7 @@ use crate::doq::MessageIds;
 use crate::tls::HandshakeKind;
 use crate::{Instant, doq, framing, http3};
 use bytes::{Bytes, BytesMut};
-use connection::{Buffers, Connection, Step};
+use connection::{Buffers, Connection, Delivery, Step};
 use quinn_proto::{
     ConnectionHandle, DatagramEvent, Endpoint, EndpointEvent, Incoming, ServerConfig,
 };
@@ -44,6 +46,16 @@ pub struct QuicServerOptions {
     pub streams_are_final: bool,
     /// A connection ends after this long without a datagram; `None` for the client's own timeout.
     pub idle_timeout: Option<Duration>,
+    /// Octets of responses that may wait on one connection for the client's flow control; further
+    /// ones are not sent, and their streams are reset.
+    pub unsent_octets_max: usize,
+    /// Connections whose client has not proved its address and may be there at once; above it, a
+    /// client has to come back with a token (RFC 9000, section 8.1.2).
+    pub unvalidated_max: usize,
+    /// A handshake that takes longer is given up; `None` for the idle timeout alone.
+    pub handshake_timeout: Option<Duration>,
+    /// Seals the tokens of Retry: the same for all servers that a client may come back to.
+    pub token_key: [u8; 32],
     /// All that is random but for key exchanges is drawn from here.
     pub seed: [u8; 32],
     /// What [`Instant::ZERO`] corresponds to.
@@ -67,6 +79,14 @@ impl ServerProtocol {
         match self {
             ServerProtocol::Doq => doq::ALPN,
             ServerProtocol::Http3 { .. } => http3::ALPN,
+        }
+    }
+
+    /// The code with which a stream is reset for which there is no room.
+    const fn excessive_load(&self) -> u64 {
+        match self {
+            ServerProtocol::Doq => doq::DOQ_EXCESSIVE_LOAD,
+            ServerProtocol::Http3 { .. } => http3::ErrorCode::EXCESSIVE_LOAD.0,
         }
     }
 
@@ -138,6 +158,14 @@ pub enum ServerEvent<'a> {
         /// The stream of the request.
         stream: u64,
     },
+    /// Too much was kept of queries on this connection that were not whole; the stream has been
+    /// reset (DOQ_EXCESSIVE_LOAD, H3_EXCESSIVE_LOAD).
+    Excessive {
+        /// The connection.
+        key: ConnectionKey,
+        /// The stream of the query.
+        stream: u64,
+    },
     /// The client does not want the response on this stream any more.
     Cancelled {
         /// The connection.
@@ -172,6 +200,14 @@ pub struct QuicServer {
     timers: BinaryHeap<Reverse<(Instant, ConnectionKey)>>,
     /// Datagrams of the endpoint itself.
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Handshakes in the order in which they began; those that are over linger.
+    handshakes: VecDeque<(Instant, ConnectionKey)>,
+    /// Connections whose client has not proved its address.
+    unvalidated: usize,
+    /// What all connections hold, as far as it was counted.
+    held_octets: usize,
+    /// Responses that were not sent because the client does not read.
+    unread: u64,
     arena: BytesMut,
     datagrams: Vec<u8>,
     outgoing: Vec<u8>,
@@ -196,9 +232,13 @@ impl QuicServer {
             bidi_streams_max: options.streams_max,
             http3: options.protocol.is_http3(),
             idle_timeout: options.idle_timeout,
+            window_octets: transport::SERVER_WINDOW_OCTETS,
             keep_alive: None,
         });
-        config.transport_config(Arc::new(transport)).migration(true);
+        config
+            .transport_config(Arc::new(transport))
+            .token_key(token_key(options.token_key))
+            .migration(true);
         let endpoint_config = Arc::new(server_endpoint_config(options.seed));
         Ok(QuicServer {
             endpoint: Endpoint::new(endpoint_config, Some(Arc::new(config)), false, None),
@@ -209,6 +249,10 @@ impl QuicServer {
             with_transmits: VecDeque::new(),
             timers: BinaryHeap::new(),
             replies: VecDeque::new(),
+            handshakes: VecDeque::new(),
+            unvalidated: 0,
+            held_octets: 0,
+            unread: 0,
             arena: BytesMut::with_capacity(ARENA_OCTETS),
             datagrams: Vec::new(),
             outgoing: Vec::new(),
@@ -242,6 +286,7 @@ impl QuicServer {
                     return Arrival::Dropped;
                 };
                 if let Some(connection) = self.connections.get_mut(key) {
+                    connection.count_datagram(octets.len());
                     connection.quic.handle_event(event);
                     connection.settle(&mut self.endpoint);
                 }
@@ -260,6 +305,13 @@ impl QuicServer {
     fn admit(&mut self, incoming: Incoming, admission: Admission, octets: &[u8]) -> Arrival {
         let from = incoming.remote_address();
         let comes_back = !incoming.may_retry();
+        let is_spoofed_perhaps = !incoming.remote_address_validated();
+        let admission = match admission {
+            Admission::Accept if is_spoofed_perhaps && self.is_full_of_unvalidated() => {
+                Admission::Retry
+            }
+            admission => admission,
+        };
         self.datagrams.clear();
         match admission {
             _ if comes_back => return self.accept(incoming),
@@ -283,6 +335,7 @@ impl QuicServer {
 
     fn accept(&mut self, incoming: Incoming) -> Arrival {
         let from = incoming.remote_address();
+        let is_validated = incoming.remote_address_validated();
         let now = self.options.clock.to_std(self.now);
         match self
             .endpoint
@@ -290,12 +343,15 @@ impl QuicServer {
         {
             Ok((handle, quic)) => {
                 let mut connection =
-                    Connection::new(quic, handle, self.options.protocol.is_http3());
+                    Connection::new(quic, handle, self.options.protocol.is_http3(), self.now);
                 if self.options.streams_are_final {
                     connection.end_stream_credit();
                 }
                 connection.settle(&mut self.endpoint);
+                connection.is_unvalidated = !is_validated;
+                self.unvalidated += usize::from(!is_validated);
                 let key = self.connections.insert(connection);
+                self.begin_handshake(key);
                 if self.keys.len() <= handle.0 {
                     self.keys.resize(handle.0 + 1, None);
                 }
@@ -325,6 +381,7 @@ impl QuicServer {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
+        connection.count(&mut self.held_octets);
         if !std::mem::replace(&mut connection.in_events, true) {
             self.with_events.push_back(key);
         }
@@ -335,7 +392,8 @@ impl QuicServer {
 
     /// The next event of any connection, until there is none.
     pub fn poll_event(&mut self) -> Option<ServerEvent<'_>> {
-        let now = self.options.clock.to_std(self.now);
+        let at = self.now;
+        let now = self.options.clock.to_std(at);
         let (key, step) = loop {
             let key = *self.with_events.front()?;
             if let Some(connection) = self.connections.get_mut(key) {
@@ -349,9 +407,16 @@ impl QuicServer {
                 let step = connection.next_step(now, buffers);
                 connection.settle(&mut self.endpoint);
                 if let Some(step) = step {
+                    if matches!(step, Step::Query { .. } | Step::Established(_)) {
+                        connection.progress_at = at;
+                    }
+                    if matches!(step, Step::Established(_)) {
+                        connection.validate(&mut self.unvalidated);
+                    }
                     break (key, step);
                 }
                 connection.in_events = false;
+                connection.count(&mut self.held_octets);
                 if connection.is_drained() {
                     self.remove(key);
                 }
@@ -372,6 +437,7 @@ impl QuicServer {
                 status,
             },
             Step::Malformed { stream } => ServerEvent::Malformed { key, stream },
+            Step::Excessive { stream } => ServerEvent::Excessive { key, stream },
             Step::Cancelled { stream } => ServerEvent::Cancelled { key, stream },
             Step::Lost(reason) => ServerEvent::Lost(key, reason),
         })
@@ -417,10 +483,18 @@ impl QuicServer {
 
     /// Sends what is in `outgoing`.
     fn send(&mut self, key: ConnectionKey, stream: u64) -> bool {
-        let connection = self.connections.get_mut(key);
-        let sent = connection.is_some_and(|connection| connection.send(stream, &self.outgoing));
+        let (max, protocol) = (self.options.unsent_octets_max, &self.options.protocol);
+        let sent = match self.connections.get_mut(key) {
+            Some(connection) => connection.send(stream, &self.outgoing, max),
+            None => Delivery::Gone,
+        };
+        if sent == Delivery::Unread {
+            self.unread += 1;
+            let code = protocol.excessive_load();
+            self.reset_stream(key, stream, code);
+        }
         self.mark(key);
-        sent
+        sent == Delivery::Sent
     }
 
     /// Tells an HTTP client that no requests after those received so far are processed (GOAWAY);
@@ -436,9 +510,9 @@ impl QuicServer {
     #[cfg(test)]
     pub(super) fn respond_raw(&mut self, key: ConnectionKey, stream: u64, octets: &[u8]) -> bool {
         let connection = self.connections.get_mut(key);
-        let sent = connection.is_some_and(|connection| connection.send(stream, octets));
+        let sent = connection.map(|connection| connection.send(stream, octets, usize::MAX));
         self.mark(key);
-        sent
+        sent == Some(Delivery::Sent)
     }
 
     /// Sends octets on a stream, without FIN.
@@ -488,7 +562,9 @@ impl QuicServer {
     }
 
     fn remove(&mut self, key: ConnectionKey) {
-        if let Some(connection) = self.connections.remove(key) {
+        if let Some(mut connection) = self.connections.remove(key) {
+            connection.validate(&mut self.unvalidated);
+            self.held_octets -= connection.counted_octets();
             let handle: ConnectionHandle = connection.handle;
             self.keys[handle.0] = None;
             self.endpoint.handle_event(handle, EndpointEvent::drained());
@@ -582,12 +658,15 @@ impl QuicServer {
     /// When [`QuicServer::handle_timeout`] is to be called next; ask after `poll_transmit`. It may
     /// then find that nothing is due, and say a later instant.
     pub fn timeout(&self) -> Option<Instant> {
-        self.timers.peek().map(|&Reverse((due, _))| due)
+        let timer = self.timers.peek().map(|&Reverse((due, _))| due);
+        let handshake = self.handshake_due();
+        timer.into_iter().chain(handshake).min()
     }
 
     /// Fires what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
+        self.end_late_handshakes();
         while let Some(&Reverse((due, key))) = self.timers.peek() {
             if due > now {
                 return;

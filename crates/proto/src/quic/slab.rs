@@ -76,6 +76,16 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// Every connection with its key.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ConnectionKey, &T)> {
+        let entries = self.entries.iter().zip(0..);
+        entries.filter_map(|(entry, index)| {
+            let generation = entry.generation;
+            let key = ConnectionKey { index, generation };
+            Some((key, entry.value.as_deref()?))
+        })
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }

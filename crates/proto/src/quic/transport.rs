@@ -7,12 +7,14 @@ use std::time::Duration;
 /// its framing, and room for the fields of HTTP.
 pub(super) const STREAM_OCTETS_MAX: u32 = 96 * 1024;
 
-/// Octets that a peer may have in flight towards us on one connection. What arrives is read at
-/// once, so this bounds memory, not throughput.
-const CONNECTION_OCTETS_MAX: u32 = 1024 * 1024;
+/// Octets that a server may have in flight towards a client on one connection, and keeps until
+/// they are acknowledged; the same the other way round. What arrives is read at once, so this
+/// bounds memory, not throughput.
+pub(super) const CLIENT_WINDOW_OCTETS: u32 = 1024 * 1024;
 
-/// Octets of our own that a connection keeps until the peer has acknowledged them.
-const SEND_OCTETS_MAX: u64 = 1024 * 1024;
+/// As [`CLIENT_WINDOW_OCTETS`], for a server, which has many more peers, and none that it has
+/// chosen: a kilobyte for each of 256 streams.
+pub(super) const SERVER_WINDOW_OCTETS: u32 = 256 * 1024;
 
 /// Unidirectional streams that HTTP/3 needs from a peer: control, QPACK encoder and decoder
 /// (RFC 9114, section 6.2).
@@ -27,6 +29,8 @@ pub(super) struct Parameters {
     pub(super) http3: bool,
     /// The connection is given up after this long without a datagram; `None` for never.
     pub(super) idle_timeout: Option<Duration>,
+    /// Octets in flight on the connection, either way.
+    pub(super) window_octets: u32,
     /// A PING after this long without a datagram; `None` for none.
     pub(super) keep_alive: Option<Duration>,
 }
@@ -49,8 +53,8 @@ pub(super) fn config(parameters: &Parameters) -> TransportConfig {
         .max_idle_timeout(parameters.idle_timeout.map(idle_timeout))
         .keep_alive_interval(parameters.keep_alive)
         .stream_receive_window(VarInt::from_u32(STREAM_OCTETS_MAX))
-        .receive_window(VarInt::from_u32(CONNECTION_OCTETS_MAX))
-        .send_window(SEND_OCTETS_MAX)
+        .receive_window(VarInt::from_u32(parameters.window_octets))
+        .send_window(parameters.window_octets.into())
         .send_fairness(false)
         .datagram_receive_buffer_size(None)
         .allow_spin(false)

@@ -105,6 +105,11 @@ impl Connection {
         }
     }
 
+    /// Octets that it holds.
+    pub(super) fn held_octets(&self) -> usize {
+        self.server.as_ref().map_or(0, Http2Server::held_octets)
+    }
+
     /// Adds to `counters` what the server has counted since the last time.
     fn count(&mut self, counters: &mut Counters) {
         let Some(server) = &self.server else {

@@ -48,6 +48,7 @@ impl ResponderWorker {
                 self.sockets
                     .insert(socket, Role::Connection(Box::new(connection)));
                 self.connections += 1;
+                self.count_octets(socket);
                 self.watch_idle(socket, now);
                 self.hold_accepted(driver, socket, now);
             }
@@ -99,6 +100,10 @@ impl ResponderWorker {
             None => transmit(driver, socket, &mut connection.unsent, wire),
         };
         wire.clear();
+        self.count_octets(socket);
+        let Some(connection) = self.sockets.connection(socket) else {
+            return;
+        };
         match result {
             Ok(octets) => {
                 let counters = &mut self.respondent.counters;
@@ -126,6 +131,7 @@ impl ResponderWorker {
         };
         driver.close(socket, how);
         self.connections -= 1;
+        self.stream_octets -= connection.counted_octets;
         self.respondent.config.open_connections.release();
         let counters = &mut self.respondent.counters;
         counters.handshakes_failed += u64::from(connection.is_handshaking());

@@ -152,6 +152,21 @@ impl Connection {
         self.exchanges.values().filter(is_open).count()
     }
 
+    /// Sends octets without FIN.
+    #[cfg(test)]
+    pub(super) fn write_raw(
+        &mut self,
+        stream: Option<StreamId>,
+        octets: &[u8],
+    ) -> Option<(StreamId, usize)> {
+        let stream = match stream {
+            Some(stream) => stream,
+            None => self.quic.streams().open(Dir::Bi)?,
+        };
+        let written = self.quic.send_stream(stream).write(octets);
+        Some((stream, written.unwrap_or(0)))
+    }
+
     /// Opens a stream, or finds the one that is open and unused.
     pub(super) fn open_stream(&mut self) -> Result<StreamId, Blocked> {
         match self.phase {

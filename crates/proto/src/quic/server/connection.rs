@@ -6,6 +6,7 @@ use crate::http3::request::{self, Request};
 use crate::http3::{Content, ErrorCode, Http3Error, Role, write_goaway};
 use crate::quic::http3_streams::Http3Streams;
 use crate::quic::server::ServerProtocol;
+use crate::quic::server::memory::Memory;
 use crate::quic::streams::{Octets, ReadTo, StreamMap, read, read_message, write_and_finish};
 use crate::quic::transport::STREAM_OCTETS_MAX;
 use crate::quic::{By, Established, LostReason, established};
@@ -27,6 +28,10 @@ pub(super) enum Step {
         stream: u64,
         status: u16,
     },
+    /// Too much is kept of queries that are not whole; reset already.
+    Excessive {
+        stream: u64,
+    },
     /// HTTP: malformed, and reset already.
     Malformed {
         stream: u64,
@@ -35,6 +40,16 @@ pub(super) enum Step {
         stream: u64,
     },
     Lost(LostReason),
+}
+
+/// What became of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    Sent,
+    /// The stream is gone.
+    Gone,
+    /// The client does not read what waits for it.
+    Unread,
 }
 
 /// Where [`Connection::next_step`] puts what it finds, and what it needs for that.
@@ -50,9 +65,14 @@ pub(super) struct Connection {
     pub(super) quic: quinn_proto::Connection,
     pub(super) handle: ConnectionHandle,
     /// Queries that are not complete.
-    received: StreamMap<Vec<u8>>,
+    pub(super) received: StreamMap<Vec<u8>>,
     /// Responses that flow control has held back in part.
-    unsent: StreamMap<Vec<u8>>,
+    pub(super) unsent: StreamMap<Vec<u8>>,
+    pub(super) memory: Memory,
+    /// The client has not proved its address.
+    pub(super) is_unvalidated: bool,
+    /// When it was accepted, established, or last had a query.
+    pub(super) progress_at: Instant,
     queued: VecDeque<Step>,
     /// `None` for DoQ.
     http3: Option<Box<Http3Streams>>,
@@ -64,7 +84,7 @@ pub(super) struct Connection {
     has_new_streams: bool,
     /// A query came before the handshake was complete.
     had_early_data: bool,
-    is_handshaking: bool,
+    pub(super) is_handshaking: bool,
     /// Lost or closed: no events come any more but those queued.
     is_over: bool,
     /// Nothing of it is left but the memory.
@@ -83,6 +103,7 @@ impl Connection {
         quic: quinn_proto::Connection,
         handle: ConnectionHandle,
         is_http3: bool,
+        now: Instant,
     ) -> Self {
         Connection {
             http3: is_http3.then(|| Box::new(Http3Streams::new(Role::Server))),
@@ -92,6 +113,9 @@ impl Connection {
             handle,
             received: StreamMap::default(),
             unsent: StreamMap::default(),
+            memory: Memory::default(),
+            is_unvalidated: false,
+            progress_at: now,
             queued: VecDeque::new(),
             has_new_streams: false,
             had_early_data: false,
@@ -156,6 +180,7 @@ impl Connection {
                 Event::Connected => Some(self.on_connected()),
                 Event::ConnectionLost { reason } => {
                     self.is_over = true;
+                    self.forget_octets();
                     Some(Step::Lost(LostReason::of(reason, self.is_handshaking)))
                 }
                 Event::Stream(event) => self.on_stream_event(event, now, &mut buffers),
@@ -216,7 +241,7 @@ impl Connection {
                 self.abort(code.0, "STOP_SENDING for the control stream", now)
             }
             StreamEvent::Stopped { id, error_code } => {
-                self.unsent.remove(&id.index());
+                self.drop_unsent(id.index());
                 // RFC 9000, section 3.5: RESET_STREAM answers STOP_SENDING.
                 let _ = self.quic.send_stream(id).reset(error_code);
                 let stream = id.index();
@@ -251,20 +276,26 @@ impl Connection {
     ) -> Option<Step> {
         let stream = id.index();
         if self.goaway.is_some_and(|processed| stream >= processed) {
-            self.refuse(id, ErrorCode::REQUEST_REJECTED);
+            self.refuse(id, ErrorCode::REQUEST_REJECTED.0);
             return None;
         }
         let earlier = self.received.remove(&stream).unwrap_or_default();
+        let earlier_octets = earlier.len();
+        self.memory.received -= earlier.capacity();
         let (octets, read_to) = match buffers.stops_streams {
             true => read_message(&mut self.quic, id, earlier),
             false => read(&mut self.quic, id, earlier),
         };
+        self.memory
+            .count_read(octets.as_slice().len() - earlier_octets);
         let finished = read_to == ReadTo::Finished;
         match (read_to, buffers.protocol) {
             (ReadTo::Gone, _) => None,
             (ReadTo::Reset(_), _) => Some(Step::Cancelled { stream }),
             (_, ServerProtocol::Doq) => self.on_doq_octets(id, octets, finished, now, buffers),
-            (ReadTo::Open, ServerProtocol::Http3 { .. }) => self.on_http3_octets(id, octets),
+            (ReadTo::Open, ServerProtocol::Http3 { .. }) => {
+                self.on_http3_octets(id, octets, buffers)
+            }
             (ReadTo::Finished, ServerProtocol::Http3 { path }) => {
                 let parsed = request::parse(octets.as_slice(), path, buffers.scratch);
                 self.on_http3_request(id, octets, parsed, now, buffers)
@@ -294,19 +325,22 @@ impl Connection {
                 Some(self.query(id))
             }
             Ok(StreamState::Message(_) | StreamState::Incomplete) => {
-                self.received.insert(id.index(), octets.into_vec());
-                None
+                self.keep(id, octets, buffers.protocol)
             }
             Err(violation) => self.abort(doq::DOQ_PROTOCOL_ERROR, violation.reason(), now),
         }
     }
 
     /// HTTP/3: a request is read when it is whole; one that is too long is refused before.
-    fn on_http3_octets(&mut self, id: StreamId, octets: Octets) -> Option<Step> {
+    fn on_http3_octets(
+        &mut self,
+        id: StreamId,
+        octets: Octets,
+        buffers: &Buffers<'_>,
+    ) -> Option<Step> {
         let stream = id.index();
         if octets.as_slice().len() < STREAM_OCTETS_MAX as usize {
-            self.received.insert(stream, octets.into_vec());
-            return None;
+            return self.keep(id, octets, buffers.protocol);
         }
         // RFC 9114, section 4.1: a response may come before the request is whole.
         let code = VarInt::from_u64(ErrorCode::NO_ERROR.0).unwrap_or(VarInt::MAX);
@@ -336,7 +370,7 @@ impl Connection {
             }
             Ok(Request::Refused(status)) => Some(Step::Refused { stream, status }),
             Ok(Request::Broken(code)) => {
-                self.refuse(id, code);
+                self.refuse(id, code.0);
                 Some(Step::Malformed { stream })
             }
             Err(error) => self.abort(error.code.0, error.what, now),
@@ -352,8 +386,8 @@ impl Connection {
     }
 
     /// Neither reads nor answers a stream.
-    fn refuse(&mut self, id: StreamId, code: ErrorCode) {
-        let code = VarInt::from_u64(code.0).unwrap_or(VarInt::MAX);
+    pub(super) fn refuse(&mut self, id: StreamId, code: u64) {
+        let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
         // Either fails only if the stream is gone already.
         let _ = self.quic.recv_stream(id).stop(code);
         let _ = self.quic.send_stream(id).reset(code);
@@ -386,35 +420,47 @@ impl Connection {
         self.quic
             .close(now, code, Bytes::from_static(reason.as_bytes()));
         self.is_over = true;
+        self.forget_octets();
     }
 
-    /// Sends a framed response; false if the stream is gone.
-    pub(super) fn send(&mut self, stream: u64, octets: &[u8]) -> bool {
-        if self.is_over {
-            return false;
+    /// Ends the connection without a word: there may be no client.
+    pub(super) fn give_up(&mut self, reason: LostReason) {
+        if !self.is_over {
+            self.queued.push_back(Step::Lost(reason));
         }
+        (self.is_over, self.is_drained) = (true, true);
+        self.forget_octets();
+    }
+
+    /// Sends a framed response; at most `unsent_max` octets may wait for the client.
+    pub(super) fn send(&mut self, stream: u64, octets: &[u8], unsent_max: usize) -> Delivery {
+        if self.is_over {
+            return Delivery::Gone;
+        }
+        self.memory.count_sent(octets.len());
         match write_and_finish(&mut self.quic, client_stream(stream), octets) {
-            None => false,
-            Some([]) => true,
+            None => Delivery::Gone,
+            Some([]) => Delivery::Sent,
+            Some(unsent) if self.memory.unsent + unsent.len() > unsent_max => Delivery::Unread,
             Some(unsent) => {
-                self.unsent.insert(stream, unsent.to_vec());
-                true
+                self.keep_unsent(stream, unsent.to_vec());
+                Delivery::Sent
             }
         }
     }
 
     fn send_rest(&mut self, id: StreamId) {
-        if let Some(octets) = self.unsent.remove(&id.index()) {
+        if let Some(octets) = self.drop_unsent(id.index()) {
             let unsent = write_and_finish(&mut self.quic, id, &octets);
             if let Some(unsent @ [_, ..]) = unsent {
-                self.unsent.insert(id.index(), unsent.to_vec());
+                self.keep_unsent(id.index(), unsent.to_vec());
             }
         }
     }
 
     pub(super) fn reset(&mut self, stream: u64, code: u64) -> bool {
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
-        self.unsent.remove(&stream);
+        self.drop_unsent(stream);
         !self.is_over
             && self
                 .quic

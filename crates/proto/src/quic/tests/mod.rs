@@ -114,6 +114,7 @@ pub(super) enum Served {
     },
     Refused(ConnectionKey, u64, u16),
     Malformed(ConnectionKey, u64),
+    Excessive(ConnectionKey, u64),
     Cancelled(ConnectionKey, u64),
     Lost(ConnectionKey, LostReason),
 }
@@ -185,6 +186,10 @@ pub(super) fn server_options(protocol: ServerProtocol) -> QuicServerOptions {
         streams_are_final: false,
         message_ids: MessageIds::Zero,
         stops_streams: false,
+        unsent_octets_max: 1 << 20,
+        unvalidated_max: usize::MAX,
+        handshake_timeout: None,
+        token_key: [5; 32],
         idle_timeout: Some(Duration::from_secs(30)),
         seed: [9; 32],
         clock: Clock::new(EPOCH.with(|epoch| *epoch)),
@@ -353,6 +358,7 @@ impl World {
                     status,
                 } => Served::Refused(key, stream, status),
                 ServerEvent::Malformed { key, stream } => Served::Malformed(key, stream),
+                ServerEvent::Excessive { key, stream } => Served::Excessive(key, stream),
                 ServerEvent::Cancelled { key, stream } => Served::Cancelled(key, stream),
                 ServerEvent::Lost(key, reason) => Served::Lost(key, reason),
             });

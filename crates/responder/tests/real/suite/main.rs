@@ -8,6 +8,7 @@ mod behaviours;
 mod certificates;
 mod doh2;
 mod loopback;
+mod memory;
 mod network;
 mod quic;
 mod streams;

@@ -165,6 +165,7 @@ impl Driver for Network {
 
 /// A worker, the network it is on, and its listeners.
 pub(crate) struct Target {
+    config: Arc<ResponderConfig>,
     pub(crate) network: Network,
     pub(crate) worker: ResponderWorker,
     listeners: BTreeMap<&'static str, SocketId>,
@@ -188,6 +189,11 @@ pub(crate) fn at_ms(milliseconds: u64) -> Instant {
 impl Target {
     /// A worker with the behaviour that `change` makes, listening for all transports.
     pub(crate) fn new(change: impl FnOnce(&mut ResponderConfig)) -> Target {
+        Target::sharing(1, change)
+    }
+
+    /// As [`Target::new`], the first one of `workers`.
+    pub(crate) fn sharing(workers: u32, change: impl FnOnce(&mut ResponderConfig)) -> Target {
         let mut config = ResponderConfig::default();
         change(&mut config);
         if config.tls.is_some() {
@@ -195,8 +201,18 @@ impl Target {
             config.listen.push((Transport::Dot, local));
             config.listen.push((Transport::Doh2, local));
         }
+        let (index, count) = (0, workers);
+        Target::on(Arc::new(config), WorkerPlace { index, count })
+    }
+
+    /// Another worker with the same configuration, on a network of its own.
+    pub(crate) fn sibling(&self) -> Target {
+        Target::on(Arc::clone(&self.config), WorkerPlace::ONLY)
+    }
+
+    fn on(config: Arc<ResponderConfig>, place: WorkerPlace) -> Target {
         let mut network = Network::default();
-        let mut worker = ResponderWorker::new(Arc::new(config), WorkerPlace::ONLY).unwrap();
+        let mut worker = ResponderWorker::new(Arc::clone(&config), place).unwrap();
         worker.open(&mut network).unwrap();
         let names = worker
             .addresses()
@@ -215,6 +231,7 @@ impl Target {
             })
             .collect();
         Target {
+            config,
             network,
             worker,
             listeners,

@@ -1,6 +1,7 @@
 //! DoQ (RFC 9250) and DoH over HTTP/3 (RFC 9114): the crate's own client against a worker on a
 //! network in memory.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,29 +24,31 @@ use crate::network::{Target, at_ms, client, ms, query};
 
 /// How an exchange ended, without borrows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     /// NOERROR and one of the other RCODEs.
     Rcode(u8),
     Other(ExchangeEnd<'static>),
 }
 
 /// Clients, each with a port of its own, and their target.
-struct Quic {
-    target: Target,
+pub(crate) struct Quic {
+    pub(crate) target: Target,
     client: QuicClient,
     transport: Transport,
     tls: Arc<rustls::ClientConfig>,
     keys: Vec<ConnectionKey>,
-    ends: Vec<(u32, End)>,
-    handshakes: Vec<(HandshakeKind, EarlyData)>,
+    /// Clients that neither send nor read.
+    deaf: BTreeSet<usize>,
+    pub(crate) ends: Vec<(u32, End)>,
+    pub(crate) handshakes: Vec<(HandshakeKind, EarlyData)>,
     is_going_away: bool,
-    lost: Vec<LostReason>,
+    pub(crate) lost: Vec<LostReason>,
 }
 
 const BOTH: [Transport; 2] = [Transport::Doq, Transport::Doh3];
 
 impl Quic {
-    fn new(transport: Transport, change: impl FnOnce(&mut ResponderConfig)) -> Quic {
+    pub(crate) fn new(transport: Transport, change: impl FnOnce(&mut ResponderConfig)) -> Quic {
         let identity = self_signed(&SelfSigned::default()).unwrap();
         let options = ServerTlsOptions {
             tickets: Tickets::Stored {
@@ -84,6 +87,7 @@ impl Quic {
             transport,
             tls: tls.unwrap(),
             keys: Vec::new(),
+            deaf: BTreeSet::new(),
             ends: Vec::new(),
             handshakes: Vec::new(),
             is_going_away: false,
@@ -100,7 +104,7 @@ impl Quic {
     }
 
     /// Connects one more client and lets the handshake run.
-    fn connect(&mut self) -> usize {
+    pub(crate) fn connect(&mut self) -> usize {
         self.connect_with(ClientSession::default())
     }
 
@@ -122,7 +126,11 @@ impl Quic {
         quic
     }
 
-    fn ask(&mut self, client: usize, tokens: std::ops::Range<u32>) -> Result<(), Blocked> {
+    pub(crate) fn ask(
+        &mut self,
+        client: usize,
+        tokens: std::ops::Range<u32>,
+    ) -> Result<(), Blocked> {
         let now = self.now();
         for token in tokens {
             let message = query(0, "name.example A");
@@ -134,36 +142,68 @@ impl Quic {
 
     /// Moves datagrams both ways at once until there are none left.
     fn exchange(&mut self) {
-        loop {
-            let mut quiet = true;
-            for index in 0..self.keys.len() {
-                self.poll_events(index);
-                let now = self.now();
-                let mut octets = Vec::new();
-                while let Some(burst) =
-                    self.client
-                        .poll_transmit(now, self.keys[index], &mut octets, 10)
-                {
-                    quiet = false;
-                    let datagrams: Vec<_> = octets
-                        .chunks(burst.datagram_octets)
-                        .map(<[u8]>::to_vec)
-                        .collect();
-                    octets.clear();
-                    let port = 1_000 + index as u16;
-                    self.target
-                        .send_datagrams_to(self.transport, port, &datagrams);
-                }
-            }
-            for (at, to, datagram) in std::mem::take(&mut self.target.network.sent) {
-                quiet = false;
-                let key = self.keys[usize::from(to.port() - 1_000)];
-                self.client.handle_datagram(at, key, &datagram);
-            }
-            if quiet {
-                return;
+        while self.exchange_once() > 0 {}
+    }
+
+    /// Moves what there is from the clients to the target, and from there; returns how many
+    /// datagrams came back.
+    pub(crate) fn exchange_once(&mut self) -> usize {
+        let mut moved = 0;
+        for index in 0..self.keys.len() {
+            if !self.deaf.contains(&index) {
+                moved += self.send(index);
             }
         }
+        let sent = std::mem::take(&mut self.target.network.sent);
+        for (at, to, datagram) in sent {
+            let index = usize::from(to.port() - 1_000);
+            if let Some(&key) = self.keys.get(index)
+                && !self.deaf.contains(&index)
+            {
+                moved += 1;
+                self.client.handle_datagram(at, key, &datagram);
+            }
+        }
+        moved
+    }
+
+    /// Sends what a client has to send; returns how many datagrams.
+    pub(crate) fn send(&mut self, index: usize) -> usize {
+        self.poll_events(index);
+        let now = self.now();
+        let mut octets = Vec::new();
+        let mut sent = 0;
+        while let Some(burst) = self
+            .client
+            .poll_transmit(now, self.keys[index], &mut octets, 10)
+        {
+            let datagrams: Vec<_> = octets
+                .chunks(burst.datagram_octets)
+                .map(<[u8]>::to_vec)
+                .collect();
+            octets.clear();
+            sent += datagrams.len();
+            let port = 1_000 + index as u16;
+            self.target
+                .send_datagrams_to(self.transport, port, &datagrams);
+        }
+        sent
+    }
+
+    /// From now on a client neither sends nor reads.
+    pub(crate) fn deafen(&mut self, index: usize) {
+        self.deaf.insert(index);
+    }
+
+    /// The first datagram of a client that is forgotten at once.
+    pub(crate) fn initial(&mut self) -> Vec<u8> {
+        let index = self.connect();
+        let key = self.keys.remove(index);
+        let (now, mut octets) = (self.now(), Vec::new());
+        let burst = self.client.poll_transmit(now, key, &mut octets, 1);
+        octets.truncate(burst.unwrap().datagram_octets);
+        self.client.forget(key);
+        octets
     }
 
     fn poll_events(&mut self, index: usize) {
@@ -194,12 +234,12 @@ impl Quic {
     }
 
     /// Runs for a time, with all timers of both sides.
-    fn run(&mut self, span: Duration) {
+    pub(crate) fn run(&mut self, span: Duration) {
         let end = self.now() + span;
         for _ in 0..10_000 {
             self.exchange();
             let mut next = self.target.next_turn;
-            for &key in &self.keys {
+            for key in self.awake() {
                 next = next.min(self.client.timeout(key).unwrap_or(Instant::FAR_FUTURE));
             }
             if next > end {
@@ -208,7 +248,7 @@ impl Quic {
             }
             let next = next.max(self.now());
             self.target.network.wait(next);
-            for &key in &self.keys {
+            for key in self.awake() {
                 if self.client.timeout(key).is_some_and(|due| due <= next) {
                     self.client.handle_timeout(next, key);
                 }
@@ -218,7 +258,14 @@ impl Quic {
         panic!("the two sides never fall silent");
     }
 
-    fn counters(&self) -> &Counters {
+    /// The clients that are not deaf.
+    fn awake(&self) -> Vec<ConnectionKey> {
+        let keys = self.keys.iter().enumerate();
+        let awake = keys.filter(|(index, _)| !self.deaf.contains(index));
+        awake.map(|(_, key)| *key).collect()
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
         self.target.worker.counters()
     }
 

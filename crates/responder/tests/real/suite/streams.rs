@@ -154,7 +154,10 @@ fn silent_connections_are_closed_by_default() {
     assert_eq!(target.stream(asking).closed, Some(Close::Graceful));
     let counters = target.worker.counters();
     assert_eq!(counters.handshakes_late, 2);
-    assert_eq!((counters.connections_idle, counters.handshakes_failed), (2, 2));
+    assert_eq!(
+        (counters.connections_idle, counters.handshakes_failed),
+        (2, 2)
+    );
 }
 
 #[test]
@@ -164,7 +167,10 @@ fn handshake_of_an_octet_at_a_time_is_too_long() {
     for second in 0..10 {
         target.run_until(at_ms(1_000 * second));
         // A record of the handshake that never ends.
-        target.send_bytes(socket, &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3][second as usize..][..1]);
+        target.send_bytes(
+            socket,
+            &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3][second as usize..][..1],
+        );
         assert_eq!(target.stream(socket).closed, None);
     }
     target.run_until(at_ms(10_000));
