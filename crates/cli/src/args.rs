@@ -310,9 +310,9 @@ pub(crate) struct ResponderArguments {
     pub(crate) doq_stop_sending: bool,
     /// Keep at most this much for clients, in MiB: connections, queries that are not whole and
     /// responses that wait; beyond it, connections that hold much without progress are reset
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) memory: u32,
+    /// [default: a quarter of this host's memory]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) memory: Option<u32>,
     /// Allow a QUIC connection only --quic-streams streams in all, as Knot DNS does
     #[arg(long)]
     pub(crate) quic_streams_final: bool,

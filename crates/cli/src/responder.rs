@@ -140,8 +140,8 @@ fn rate_limit(arguments: &ResponderArguments) -> Result<Option<u32>, Failure> {
                 "--listen {}:{}: any host on the Internet may reach the responder",
                 open.transport, open.address
             ),
-            "give a private address of this host, or add --allow-public; the response rate over UDP \
-             is then limited per network, unless --no-rate-limit is given",
+            "give a private address of this host, or add --allow-public; the response rate over \
+             UDP is then limited per network, unless --no-rate-limit is given",
         ));
     }
     let rate = arguments.rate_limit.unwrap_or(RATE_LIMIT);
@@ -276,7 +276,7 @@ fn config(
         },
         doq_stop_sending: arguments.doq_stop_sending,
         limits: Limits {
-            memory_octets_max: (arguments.memory as usize) << 20,
+            memory_octets_max: memory_octets_max(arguments),
             ..Limits::DEFAULT
         },
         quic_streams_are_final: arguments.quic_streams_final,
@@ -288,6 +288,16 @@ fn config(
     };
     config.validate().map_err(Failure::plain)?;
     Ok(config)
+}
+
+/// A quarter of this host's memory unless given: large populations need tens of KiB a connection.
+fn memory_octets_max(arguments: &ResponderArguments) -> usize {
+    if let Some(mib) = arguments.memory {
+        return (mib as usize) << 20;
+    }
+    let quarter = lab::host::facts().memory_octets.map(|octets| octets / 4);
+    let quarter = quarter.and_then(|octets| usize::try_from(octets).ok());
+    quarter.unwrap_or(Limits::DEFAULT.memory_octets_max)
 }
 
 fn zone(arguments: &ResponderArguments) -> Result<Zone, Failure> {

@@ -44,7 +44,7 @@ impl SourceLimit {
     }
 }
 
-/// The network that an address belongs to, as BIND and Knot DNS limit rates by default: /24 of IPv4,
+/// The network that an address belongs to, by the prefixes that BIND limits rates by: /24 of IPv4,
 /// /56 of IPv6.
 fn network(address: IpAddr) -> [u8; 8] {
     let mut network = [0; 8];

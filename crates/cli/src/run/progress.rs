@@ -314,8 +314,8 @@ impl Display {
         if self.watches_recursion && interval.counts.generated_recursed > 0 {
             self.watches_recursion = false;
             tell!(
-                "warning: the server is recursive: it queries authoritative servers for each generated \
-                 name, which may be third parties'"
+                "warning: the server is recursive: it queries authoritative servers for each \
+                 generated name, which may be third parties'"
             );
         }
         let waits = self.end.count(interval);
