@@ -24,8 +24,9 @@ const FRAME_MAX: usize = 1 << 20;
 /// clients have some megabytes, and names to ask for some tens.
 const GREETING_MAX: usize = 64 << 10;
 const MESSAGE_MAX: usize = 256 << 20;
-/// The same when it is inflated: 16 times as much, and a limit for what is made to swell.
-const INFLATED_MAX: usize = 1 << 30;
+/// An inflated message is at most this many times as long as the longest deflated one, which bounds
+/// what a few octets can be made to swell to.
+const INFLATION_MAX: usize = 4;
 /// Of 1 to 10: an interval is a quarter of its size by it, and more gains little.
 const LEVEL: u8 = 3;
 
@@ -62,7 +63,7 @@ impl std::error::Error for FrameError {}
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let text = serde_json::to_vec(message).map_err(|it| FrameError::Damaged(it.to_string()))?;
     let deflated = compress_to_vec_zlib(&text, LEVEL);
-    if deflated.len() > MESSAGE_MAX || text.len() > INFLATED_MAX {
+    if deflated.len() > MESSAGE_MAX || text.len() > MESSAGE_MAX * INFLATION_MAX {
         return Err(FrameError::TooLong);
     }
     let parts = deflated.chunks(FRAME_MAX);
@@ -141,7 +142,7 @@ impl Decoder {
             self.octets.drain(..HEADER + length);
             if has_more == 0 {
                 let message = std::mem::take(&mut self.message);
-                return decode(&message).map(Some);
+                return decode(&message, self.message_max * INFLATION_MAX).map(Some);
             }
         }
         Ok(None)
@@ -154,8 +155,8 @@ impl Default for Decoder {
     }
 }
 
-fn decode<T: DeserializeOwned>(deflated: &[u8]) -> Result<T, FrameError> {
-    let text = decompress_to_vec_zlib_with_limit(deflated, INFLATED_MAX)
+fn decode<T: DeserializeOwned>(deflated: &[u8], octets_max: usize) -> Result<T, FrameError> {
+    let text = decompress_to_vec_zlib_with_limit(deflated, octets_max)
         .map_err(|error| FrameError::Damaged(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| FrameError::Damaged(error.to_string()))
 }
@@ -259,5 +260,21 @@ mod tests {
         decoder.let_in();
         decoder.push(&longer);
         assert_eq!(decoder.poll::<Vec<u32>>().unwrap().unwrap().len(), 80_000);
+    }
+
+    #[test]
+    fn a_message_of_a_stranger_does_not_swell() {
+        let text = "a".repeat(GREETING_MAX * INFLATION_MAX);
+        let swollen = encode(&text).unwrap();
+        assert!(swollen.len() < GREETING_MAX / 10);
+        let read = |mut decoder: Decoder| {
+            decoder.push(&swollen);
+            decoder.poll::<String>()
+        };
+        assert!(matches!(
+            read(Decoder::of_stranger()),
+            Err(FrameError::Damaged(_))
+        ));
+        assert_eq!(read(Decoder::new()).unwrap(), Some(text));
     }
 }
