@@ -2,9 +2,10 @@
 
 use driver::Close;
 use proto::Transport;
+use proto::query::Edns;
 use responder::{Delay, FaultShares, ResponderConfig};
 
-use crate::network::{Target, at_ms, framed, id, ms, query};
+use crate::network::{Target, at_ms, framed, id, ms, query, query_with};
 use crate::quic::Quic;
 
 /// All that a responder keeps unless told otherwise.
@@ -77,8 +78,13 @@ fn delayed_responses_have_at_most_half_of_the_memory() {
         config.behaviour.delay = Delay::Constant(ms(1_000));
         config.limits.memory_octets_max = 4 << 20;
     });
+    let edns = || Edns {
+        udp_payload_octets: u16::MAX,
+        ..Edns::default()
+    };
     for number in 0..200 {
-        target.send_datagrams(number, &[query(number, "name.example A")]);
+        let long = query_with(number, "name.example A", Some(edns()));
+        target.send_datagrams(number, &[long]);
         assert!(target.worker.memory_octets() <= 4 << 20);
     }
     let dropped = target.worker.counters().delayed_dropped;
