@@ -25,6 +25,11 @@ const TAIL_LINES: usize = 20;
 /// Where servers are installed that are not on an ordinary user's PATH.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
 
+/// Variables of the caller that every server gets; those of its language and of its region begin
+/// with [`OF_LOCALE`]. Any other may hold a secret, or change what the server does.
+const PASSED_ON: [&str; 4] = ["PATH", "LANG", "TZ", "TMPDIR"];
+const OF_LOCALE: &str = "LC_";
+
 /// A server program and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
@@ -85,6 +90,15 @@ impl Program {
     }
 }
 
+/// The variables that a process sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Environment {
+    /// A server's: what [`PASSED_ON`] names, and its folder as HOME.
+    Clean,
+    /// The caller's: it acts for the caller, who has set it up.
+    OfCaller,
+}
+
 /// How to start one server.
 pub(crate) struct Launch<'a> {
     /// The program.
@@ -101,6 +115,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) within: Option<[String; 2]>,
     /// It goes on when the thread that starts it has ended.
     pub(crate) lasts: bool,
+    /// The variables that it sees.
+    pub(crate) environment: Environment,
 }
 
 /// A running server. Dropping it kills and reaps the process and those that it started, then
@@ -114,6 +130,7 @@ pub(crate) struct ServerProcess {
     log_from: usize,
     /// Its command line.
     words: Vec<OsString>,
+    environment: Environment,
     /// What the kernel had counted of its group's memory when it was started.
     memory_at_start: GroupMemory,
     // Fields are dropped in this order.
@@ -137,6 +154,7 @@ impl ServerProcess {
             group,
             within,
             lasts,
+            environment,
         } = launch;
         let words = match path {
             Some(path) => vec![path.as_os_str().to_owned()],
@@ -155,10 +173,11 @@ impl ServerProcess {
         Ok(ServerProcess {
             memory_at_start: memory_of(group.as_ref()),
             program: program.name(),
-            child: spawned(&all, &folder, &log)?,
+            child: spawned(&all, environment, &folder, &log)?,
             log,
             log_from: 0,
             words: all,
+            environment,
             group,
             folder,
             is_kept: false,
@@ -177,7 +196,7 @@ impl ServerProcess {
     pub(crate) fn start_again(&mut self) -> anyhow::Result<()> {
         self.log_from = self.log().len();
         self.memory_at_start = memory_of(self.group.as_ref());
-        self.child = spawned(&self.words, &self.folder, &self.log)?;
+        self.child = spawned(&self.words, self.environment, &self.folder, &self.log)?;
         Ok(())
     }
 
@@ -279,7 +298,12 @@ fn memory_of(group: Option<&ControlGroup>) -> GroupMemory {
 }
 
 /// Starts a command line whose output goes to the end of the log.
-fn spawned(words: &[OsString], folder: &TempFolder, log: &Path) -> anyhow::Result<Child> {
+fn spawned(
+    words: &[OsString],
+    environment: Environment,
+    folder: &TempFolder,
+    log: &Path,
+) -> anyhow::Result<Child> {
     let stdout = files::open(log, Opening::Append, Access::Umask);
     let stdout = stdout.with_context(|| format!("cannot create the log `{}`", log.display()))?;
     let stderr = stdout
@@ -288,6 +312,10 @@ fn spawned(words: &[OsString], folder: &TempFolder, log: &Path) -> anyhow::Resul
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(folder.path());
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    if environment == Environment::Clean {
+        command.env_clear().envs(passed_on(std::env::vars_os()));
+        command.env("HOME", folder.path());
+    }
     // A group of its own: some servers answer from processes that they start.
     command.process_group(0).spawn().with_context(|| {
         format!(
@@ -295,6 +323,16 @@ fn spawned(words: &[OsString], folder: &TempFolder, log: &Path) -> anyhow::Resul
              package util-linux",
             words[0].display()
         )
+    })
+}
+
+/// Those of the caller's variables that every server gets.
+fn passed_on(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    variables.filter(|(name, _)| {
+        let is_named = PASSED_ON.iter().any(|it| name == it);
+        is_named || name.as_encoded_bytes().starts_with(OF_LOCALE.as_bytes())
     })
 }
 
@@ -331,6 +369,7 @@ mod tests {
             group: None,
             within: None,
             lasts: false,
+            environment: Environment::Clean,
         };
         let folder = TempFolder::new("process-test").unwrap();
         let error = format!("{:#}", ServerProcess::spawn(launch, folder).unwrap_err());
@@ -368,6 +407,7 @@ mod tests {
             group,
             within: None,
             lasts: false,
+            environment: Environment::Clean,
         };
         let mut process = ServerProcess::spawn(launch, folder).unwrap();
         let status = process.child.wait().unwrap();
@@ -377,6 +417,17 @@ mod tests {
         process.start_again().unwrap();
         let status = process.child.wait().unwrap();
         assert_eq!(process.describe_end(status), "signal: 9 (SIGKILL)");
+    }
+
+    #[test]
+    fn path_and_locale_are_all_that_a_server_has_of_the_caller() {
+        let names = ["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+        let others = ["HOME", "PATHS", "LD_PRELOAD", "SECRET", "XLC_ALL", ""];
+        let all = names.into_iter().chain(others);
+        let passed: Vec<OsString> = passed_on(all.map(|it| (it.into(), "value".into())))
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(passed, names);
     }
 
     #[test]

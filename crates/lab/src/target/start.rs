@@ -10,7 +10,7 @@ use super::certificate::Certificate;
 use super::folder::TempFolder;
 use super::place::{Place, Server};
 use super::pods::{InImage, Pods};
-use super::process::{Launch, ServerProcess};
+use super::process::{Environment, Launch, ServerProcess};
 use super::ready::{Readiness, StartFailure, wait_until_ready};
 use super::resources::{ControlGroup, Resources};
 use super::running::RunningServer;
@@ -151,6 +151,7 @@ impl<'a> Start<'a> {
             group,
             within: self.network.as_ref().map(|it| it.far_words()),
             lasts: self.lasting.is_some(),
+            environment: Environment::Clean,
         };
         let mut process = ServerProcess::spawn(launch, folder)?;
         listed.process = process.identity();
@@ -218,6 +219,7 @@ impl<'a> Start<'a> {
             group: None,
             within: None,
             lasts: self.lasting.is_some(),
+            environment: Environment::OfCaller,
         };
         let mut process = ServerProcess::spawn(launch, folder)?;
         listed.kubernetes = Some(pods.held());

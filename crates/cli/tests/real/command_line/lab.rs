@@ -1,6 +1,7 @@
 //! `throng lab`: real servers that stay, that end with a command, and what is left of them. Each
 //! test has a temporary folder of its own, so that it sees its own servers alone.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -53,6 +54,13 @@ impl Drop for Lab {
 
 fn process_of(server: &Value) -> u64 {
     server["process"]["id"].as_u64().unwrap()
+}
+
+/// The variables with which a process was started.
+fn environment(process: u64) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(format!("/proc/{process}/environ")).unwrap();
+    let pairs = text.split('\0').filter_map(|it| it.split_once('='));
+    pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
 }
 
 /// True until it has ended, whether or not somebody has reaped it.
@@ -207,6 +215,26 @@ fn a_server_of_ones_own_starts_by_its_command_line() {
     let record = RunRecord::from_json(&lab.throng(&flags).succeeded()).unwrap();
     assert_eq!(record.total.counts.rcodes.by_rcode[0], 50);
     assert!(!text.contains("dot"), "{text}");
+}
+
+#[test]
+fn a_server_sees_variables_of_its_command_line_alone() {
+    let lab = Lab::new("lab-environment");
+    let line = "--origin {origin} --listen udp:{address}:{port},tcp:{address}:{port}";
+    let output = Command::new(THRONG)
+        .env("TMPDIR", lab.0.folder())
+        .env("SECRET_OF_CALLER", "1")
+        .args(["lab", "up", "custom", "--data", "zone:5", "--set"])
+        .arg(format!(
+            "command=env GIVEN=2 {THRONG} responder --zone {{folder}}/zone.db {line}"
+        ))
+        .output();
+    Finished::new("lab up custom", output.unwrap()).succeeded();
+    let server = &lab.list()[0];
+    let variables = environment(process_of(server));
+    assert!(!variables.contains_key("SECRET_OF_CALLER"), "{variables:?}");
+    assert_eq!(variables["GIVEN"], "2");
+    assert_eq!(variables["HOME"], server["folder"]);
 }
 
 #[test]
