@@ -70,6 +70,7 @@ fn up(arguments: &UpArguments) -> Result<ExitCode, Failure> {
     let mut cell = Cell::new(product, data.zone);
     cell.path.clone_from(&arguments.program);
     cell.image.clone_from(&arguments.image);
+    cell.user.clone_from(&arguments.server_user);
     cell.topology.clone_from(&arguments.topology);
     let limits = [&arguments.cpus, &arguments.quota, &arguments.memory];
     for (name, value) in Resources::NAMES.into_iter().zip(limits) {

@@ -70,6 +70,10 @@ pub(crate) struct UpArguments {
     /// Program to start instead of the one that is installed
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+    /// User to run it as, by name or number; root to keep root [default: nobody if root calls,
+    /// otherwise the caller]
+    #[arg(long, value_name = "USER")]
+    pub(crate) server_user: Option<String>,
     /// Image of its container, with the topology kubernetes
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,

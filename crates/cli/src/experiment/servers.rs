@@ -21,12 +21,13 @@ use crate::scenario::{Reader, beside, kind, nearest, scalar};
 use crate::signals::Interrupt;
 
 /// Keys of one of them.
-const OF_SERVER: [&str; 8] = [
+const OF_SERVER: [&str; 9] = [
     "label",
     "product",
     "data",
     "program",
     "image",
+    "user",
     "change",
     "factors",
     "resources",
@@ -213,11 +214,13 @@ pub(super) fn levels(reader: &Reader<'_>, value: &Value<'_>) -> Result<Vec<Level
     let program = text(reader, table, "program")?;
     let program = program.map(|named| PathBuf::from(beside(reader.path(), &named)));
     let image = text(reader, table, "image")?;
+    let user = text(reader, table, "user")?;
     let mut levels = Vec::new();
     for settings in of_both {
         let mut cell = Cell::new(product, data.zone.clone());
         cell.path.clone_from(&program);
         cell.image.clone_from(&image);
+        cell.user.clone_from(&user);
         for setting in &settings {
             let Setting { name, value, .. } = setting;
             cell = match setting.is_factor {
@@ -295,7 +298,7 @@ fn changes(
     changed: &str,
     of_both: Vec<Vec<Setting<'_>>>,
 ) -> Result<Vec<Level>, Failure> {
-    let is_of_start = |name: &str| ["product", "data", "program", "image"].contains(&name);
+    let is_of_start = |name: &str| ["product", "data", "program", "image", "user"].contains(&name);
     let mut keys = table.keys();
     if let Some(key) = keys.find(|key| is_of_start(key.get_ref())) {
         let what = format!("`{}`: what is changed is there already", key.get_ref());

@@ -219,6 +219,9 @@ pub struct Cell {
     pub image: Option<String>,
     /// Where its program is, if not where it is installed.
     pub path: Option<PathBuf>,
+    /// The user that it and all beside it run as, by name or number. By default root starts servers
+    /// as `nobody`, and other users start them as themselves.
+    pub user: Option<String>,
     /// The name under which it goes on when the thread that starts it has ended; none if it is to
     /// end then.
     pub lasting: Option<String>,
@@ -246,6 +249,7 @@ impl Cell {
             resources: Resources::default(),
             image: None,
             path: None,
+            user: None,
             lasting: None,
             front: None,
             topology: Topology::Loopback,
@@ -299,6 +303,7 @@ impl Cell {
         let product = product.context("nothing stands behind it")?;
         let mut behind = Cell::new(product, self.zone.clone());
         behind.resources.cpus.clone_from(&self.resources.cpus);
+        behind.user.clone_from(&self.user);
         for setting in &self.of_behind {
             behind = match setting.split_once('=') {
                 Some((name, value)) if Resources::NAMES.contains(&name) => {
@@ -364,6 +369,10 @@ impl Cell {
         anyhow::ensure!(
             self.resources.cpus.is_none(),
             "a pod has no list of CPUs\nhint: set its quota, which becomes its request and limit"
+        );
+        anyhow::ensure!(
+            self.user.is_none(),
+            "the user of a pod is in its image\nhint: leave the user out, or take another image"
         );
         let is_two = self.product_behind().is_some() && self.text("behind") != "none";
         let asks = |factor: &str| !self.text(factor).is_empty();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::RunningServer;
+use super::folder::TempFolder;
 use super::process::Program;
 
 /// The folder of a server, as it and the programs that control it see it. The path of a socket has
@@ -50,14 +51,18 @@ pub(super) fn run(
     output(command(server, program, words)?, program)
 }
 
-/// Runs one in the folder of a server that has not started; what it says.
+/// Runs one in the folder of a server that has not started, as the user of the server, whose are
+/// the files that it makes; what it says.
 pub(super) fn run_before(
-    folder: &Path,
+    folder: &TempFolder,
     program: Program,
     arguments: &[&str],
 ) -> anyhow::Result<String> {
+    let user = folder.user().map(|it| it.words(false, false));
+    let user = user.into_iter().flatten().map(OsString::from);
     let words = arguments.iter().map(|&word| word.to_owned());
-    output(in_folder(folder, program.words()?, words)?, program)
+    let command = in_folder(folder.path(), user.chain(program.words()?), words)?;
+    output(command, program)
 }
 
 fn output(mut command: Command, program: Program) -> anyhow::Result<String> {

@@ -2,12 +2,13 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context;
 
+use super::user::ServerUser;
 use crate::files;
 
 /// Names tried before giving up; more than one is needed only after a killed run left its folder.
@@ -18,12 +19,20 @@ pub(super) const PREFIX: &str = "throng-";
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
+/// Mode of a folder that a server of another user has: that user's group may add files, which it
+/// owns too, and the sticky bit keeps them from replacing ours (inode(7)).
+const SHARED: u32 = 0o3770;
+/// Modes of our files there: to be read, and to be read and written.
+const READABLE: u32 = 0o640;
+const WRITABLE: u32 = 0o660;
+
 /// A new folder under the system's temporary folder, readable by its owner alone because it
-/// holds private keys.
+/// holds private keys, and by the user of its server if that is another.
 #[derive(Debug)]
 pub(crate) struct TempFolder {
     path: PathBuf,
     is_kept: bool,
+    user: Option<ServerUser>,
 }
 
 impl TempFolder {
@@ -53,6 +62,41 @@ impl TempFolder {
         TempFolder {
             path,
             is_kept: false,
+            user: None,
+        }
+    }
+
+    /// Has a server of this user read what is written here from now on, and add files.
+    pub(super) fn share(&mut self, user: ServerUser) -> anyhow::Result<()> {
+        chown(&self.path, None, Some(user.group()))
+            .and_then(|()| fs::set_permissions(&self.path, PermissionsExt::from_mode(SHARED)))
+            .with_context(|| {
+                format!(
+                    "cannot let user `{}` into `{}`\nhint: name another user with --server-user; \
+                     root is one",
+                    user.name(),
+                    self.path.display()
+                )
+            })?;
+        self.user = Some(user);
+        Ok(())
+    }
+
+    /// The user of its server, if that is another than the caller.
+    pub(super) fn user(&self) -> Option<&ServerUser> {
+        self.user.as_ref()
+    }
+
+    /// Lets the server write to a file of ours: its log.
+    pub(super) fn let_server_write(&self, path: &Path) -> std::io::Result<()> {
+        self.set_mode(path, WRITABLE)
+    }
+
+    /// Sets the mode of a file of ours, which no other user can replace here.
+    fn set_mode(&self, path: &Path, mode: u32) -> std::io::Result<()> {
+        match self.user {
+            Some(_) => fs::set_permissions(path, PermissionsExt::from_mode(mode)),
+            None => Ok(()),
         }
     }
 
@@ -100,7 +144,8 @@ impl TempFolder {
     /// Writes a file into the folder and returns its whole path.
     pub(crate) fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let path = self.path.join(name);
-        let written = files::write_in_place(&path, text);
+        let written =
+            files::write_in_place(&path, text).and_then(|()| self.set_mode(&path, READABLE));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;
         Ok(path)
     }
@@ -132,6 +177,43 @@ mod tests {
         );
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_server_of_another_user_adds_files_and_cannot_replace_ours() {
+        if !rustix::process::geteuid().is_root() {
+            // Only root has such servers.
+            return;
+        }
+        let mut folder = TempFolder::new("folder-test").unwrap();
+        let user = ServerUser::find(None).unwrap().unwrap();
+        folder.share(user.clone()).unwrap();
+        folder.write("key", "secret").unwrap();
+        let run = |script: &str| {
+            let words = user.words(true, false);
+            let mut command = std::process::Command::new(&words[0]);
+            command.args(&words[1..]).args(["sh", "-c", script]);
+            command.current_dir(folder.path()).output().unwrap()
+        };
+        let read = run("cat key && echo own >added");
+        assert_eq!(
+            (read.status.code(), &*read.stdout),
+            (Some(0), &b"secret"[..])
+        );
+        for script in [
+            "echo other >key",
+            "rm -f key",
+            "mv -f added key",
+            "ln -sf / key",
+        ] {
+            assert!(!run(script).status.success(), "{script}");
+        }
+        folder.write("key", "another secret").unwrap();
+        // What the server has put there is not written to.
+        let error = format!("{:#}", folder.write("added", "").unwrap_err());
+        assert!(error.contains("belongs to user"), "{error}");
+        let mode = fs::metadata(folder.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o007, 0, "{mode:o}");
     }
 
     #[test]

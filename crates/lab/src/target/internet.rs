@@ -137,6 +137,7 @@ fn start_one(
     let start = Start {
         lasting: cell.lasting.as_ref().map(|of| format!("{of}-{name}")),
         front: cell.lasting.clone(),
+        user: cell.user.as_deref(),
         internet: Some(name),
         network: cell.network.clone(),
         at: address.map(|address| SocketAddr::new(IpAddr::V4(address), PORT)),

@@ -8,7 +8,8 @@
 //! Each target runs in the foreground as a child process in a folder of its own, serves one zone
 //! and is ready when `start` returns. Dropping it kills and reaps the process and removes the
 //! folder; the kernel kills it if the thread that started it dies first. Nothing outside the
-//! folder is written and the servers listen on loopback only.
+//! folder is written and the servers listen on loopback only. Root starts them as an unprivileged
+//! user ([`Cell::user`]).
 //!
 //! Does not install servers: `./test` installs packages of Debian 12, and `servers/prepare` builds
 //! CoreDNS and unpacks newer programs ([`prepared`]).
@@ -43,6 +44,7 @@ mod signing;
 mod start;
 mod threads;
 mod topology;
+mod user;
 
 mod zone;
 

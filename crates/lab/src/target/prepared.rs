@@ -1,9 +1,10 @@
 //! Programs that Debian 12 does not have: CoreDNS, and newer releases out of Debian 13.
 //!
 //! `servers/prepare` builds the one from its Go module and unpacks the others, into the user's
-//! cache; the environment variable [`SETTING`] names another folder. Debian 13's programs need
-//! newer libraries than the host has, so each is run by the dynamic loader it came with. Nothing of
-//! it is installed, and nothing is run that another user could have put there: root may run it.
+//! cache (root's is in /var/cache); the environment variable [`SETTING`] names another folder.
+//! Debian 13's programs need newer libraries than the host has, so each is run by the dynamic
+//! loader it came with. Nothing of it is installed, and nothing is run that another user could have
+//! put there: root may run it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -17,6 +18,9 @@ use crate::files;
 
 /// Names the folder with the prepared programs, where it is not the one in the user's cache.
 pub const SETTING: &str = "THRONG_PREPARED_SERVERS";
+
+/// Root's cache: servers that root starts run as another user, whom root's home is closed to.
+const CACHE_OF_ROOT: &str = "/var/cache";
 
 /// A command that runs a program of Debian 13, such as `usr/bin/curl` (8.14, with HTTP/3) or
 /// `usr/bin/kdig` (3.4), ready for its arguments.
@@ -65,11 +69,20 @@ pub(super) fn coredns() -> anyhow::Result<PathBuf> {
 
 /// Where the prepared programs are: as set, or in the user's cache.
 fn folder() -> anyhow::Result<PathBuf> {
-    let set = |name| env::var_os(name).filter(|it| !it.is_empty());
+    let is_root = rustix::process::geteuid().is_root();
+    folder_by(env::var_os, is_root)
+}
+
+fn folder_by(
+    variable: impl Fn(&'static str) -> Option<OsString>,
+    is_root: bool,
+) -> anyhow::Result<PathBuf> {
+    let set = |name| variable(name).filter(|it| !it.is_empty());
     if let Some(folder) = set(SETTING) {
         return Ok(folder.into());
     }
     let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| is_root.then(|| CACHE_OF_ROOT.into()));
     let cache = cache.or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")));
     let cache = cache.with_context(|| {
         format!(
@@ -153,6 +166,24 @@ mod tests {
         for part in ["debian13/usr/bin/none", "servers/prepare", SETTING] {
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn prepared_programs_of_root_are_where_its_servers_can_enter() {
+        let folder = |set: &[(&str, &str)], is_root: bool| {
+            let value = |name| set.iter().find(|(each, _)| *each == name);
+            folder_by(|name| value(name).map(|it| it.1.into()), is_root).ok()
+        };
+        let home = ("HOME", "/of-user");
+        let of_root = folder(&[home], true);
+        assert_eq!(of_root, Some("/var/cache/throng/servers".into()));
+        let of_user = folder(&[home], false);
+        assert_eq!(of_user, Some("/of-user/.cache/throng/servers".into()));
+        let set = folder(&[home, ("XDG_CACHE_HOME", "/c")], true);
+        assert_eq!(set, Some("/c/throng/servers".into()));
+        let named = folder(&[home, (SETTING, "/named")], true);
+        assert_eq!(named, Some("/named".into()));
+        assert_eq!(folder(&[], false), None);
     }
 
     #[test]

@@ -115,6 +115,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) within: Option<[String; 2]>,
     /// It goes on when the thread that starts it has ended.
     pub(crate) lasts: bool,
+    /// One of its ports is below 1024.
+    pub(crate) has_low_port: bool,
     /// The variables that it sees.
     pub(crate) environment: Environment,
 }
@@ -154,10 +156,20 @@ impl ServerProcess {
             group,
             within,
             lasts,
+            has_low_port,
             environment,
         } = launch;
         let words = match path {
-            Some(path) => vec![path.as_os_str().to_owned()],
+            Some(path) => {
+                // It would be missed by what runs it, whose log says less.
+                let is_missing = path.is_absolute() && !path.exists();
+                anyhow::ensure!(
+                    !is_missing,
+                    "cannot start `{}`: there is no such file\nhint: name the file of a program",
+                    path.display()
+                );
+                vec![path.as_os_str().to_owned()]
+            }
             None => program.words()?,
         };
         let log = folder.path().join(LOG);
@@ -168,6 +180,9 @@ impl ServerProcess {
         let limited = resources.words(group.as_ref());
         all.extend(within.into_iter().flatten().map(OsString::from));
         all.extend(limited.into_iter().map(OsString::from));
+        // Networks and groups are root's to enter: last.
+        let user = folder.user().map(|it| it.words(lasts, has_low_port));
+        all.extend(user.into_iter().flatten().map(OsString::from));
         all.extend(words.into_iter().chain(arguments));
 
         Ok(ServerProcess {
@@ -272,8 +287,11 @@ impl ServerProcess {
     /// An error that says what happened, followed by the end of the server's log.
     pub(crate) fn error(&self, what: &str) -> anyhow::Error {
         let log = self.log();
+        let user = self.folder.user();
+        let cure = user.and_then(|it| it.cure(&log));
+        let cure = cure.map_or_else(String::new, |cure| format!("\nhint: {cure}"));
         anyhow::anyhow!(
-            "`{}` {what}; it logged:\n{}",
+            "`{}` {what}; it logged:\n{}{cure}",
             self.program,
             tail(&log, TAIL_LINES)
         )
@@ -305,6 +323,7 @@ fn spawned(
     log: &Path,
 ) -> anyhow::Result<Child> {
     let stdout = files::open(log, Opening::Append, Access::Umask);
+    let stdout = stdout.and_then(|it| folder.let_server_write(log).map(|()| it));
     let stdout = stdout.with_context(|| format!("cannot create the log `{}`", log.display()))?;
     let stderr = stdout
         .try_clone()
@@ -369,6 +388,7 @@ mod tests {
             group: None,
             within: None,
             lasts: false,
+            has_low_port: false,
             environment: Environment::Clean,
         };
         let folder = TempFolder::new("process-test").unwrap();
@@ -407,6 +427,7 @@ mod tests {
             group,
             within: None,
             lasts: false,
+            has_low_port: false,
             environment: Environment::Clean,
         };
         let mut process = ServerProcess::spawn(launch, folder).unwrap();

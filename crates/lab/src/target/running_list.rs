@@ -2,7 +2,7 @@
 //! were left running, and whatever was killed before it could clean up is found by whoever comes
 //! next.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -247,12 +247,18 @@ fn is_alone(each: &Listed, all: &[Listed]) -> bool {
 fn list_in(parent: &Path) -> Vec<Listed> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let own = rustix::process::geteuid().as_raw();
-    let is_ours = |path: &PathBuf| {
-        // A folder of somebody else may say anything.
+    let is_own = |path: &Path, is_safe: fn(&Metadata) -> bool| {
         let data = fs::symlink_metadata(path);
-        data.is_ok_and(|data| {
-            data.is_dir() && data.uid() == own && data.mode().trailing_zeros() >= 6
-        })
+        data.is_ok_and(|data| data.uid() == own && is_safe(&data))
+    };
+    // What another user wrote may say anything. The server of another user has the group, and may
+    // not replace the file where the sticky bit is set.
+    let is_ours = |path: &PathBuf| {
+        let is_closed = |data: &Metadata| {
+            let is_sticky = data.mode() & 0o1007 == 0o1000;
+            data.is_dir() && (data.mode() & 0o077 == 0 || is_sticky)
+        };
+        is_own(path, is_closed) && is_own(&path.join(FILE), Metadata::is_file)
     };
     let named = entries.filter(|it| it.file_name().to_string_lossy().starts_with(PREFIX));
     let folders = named.map(|entry| entry.path()).filter(is_ours);

@@ -148,6 +148,13 @@ impl Endpoints {
         std::iter::once(self.do53_port).chain(streams.map(|(_, port)| *port))
     }
 
+    /// True if one of the ports is only for root and holders of CAP_NET_BIND_SERVICE
+    /// (capabilities(7)).
+    pub(super) fn has_low_port(&self) -> bool {
+        const LOW: u16 = 1_024;
+        self.tcp_ports().chain(self.udp_ports()).any(|it| it < LOW)
+    }
+
     /// The ports that must be bound for UDP.
     pub(super) fn udp_ports(&self) -> impl Iterator<Item = u16> {
         let quic = self.services.iter().filter(|(it, _)| it.is_quic());

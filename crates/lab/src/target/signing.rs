@@ -31,7 +31,7 @@ pub(super) fn sign(zone: &Zone) -> anyhow::Result<String> {
     folder.write("zone.db", &zone.text)?;
     let tool = |name: &'static str, words: &[&str]| {
         let package = "bind9-utils";
-        control::run_before(folder.path(), Program::Debian { name, package }, words)
+        control::run_before(&folder, Program::Debian { name, package }, words)
     };
     let key = ["-q", "-a", "ECDSAP256SHA256", "-f", "KSK", &zone.origin];
     tool("dnssec-keygen", &key)?;

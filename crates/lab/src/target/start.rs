@@ -15,6 +15,7 @@ use super::ready::{Readiness, StartFailure, wait_until_ready};
 use super::resources::{ControlGroup, Resources};
 use super::running::RunningServer;
 use super::running_list::Listed;
+use super::user::ServerUser;
 use super::{Endpoints, Families, Network, Service, Topology, Zone, ports};
 
 /// How often a start is repeated when another process took a port first.
@@ -35,6 +36,8 @@ pub(super) struct Start<'a> {
     pub(super) image: Option<&'a str>,
     /// Where its program is, if not where it is installed.
     pub(super) path: Option<&'a Path>,
+    /// The user that it runs as, if that is not the usual one.
+    pub(super) user: Option<&'a str>,
     /// The name under which it goes on when the thread that starts it has ended.
     pub(super) lasting: Option<String>,
     /// The name of the proxy that it stands behind.
@@ -63,6 +66,7 @@ impl<'a> Start<'a> {
             resources: Resources::default(),
             image: None,
             path: None,
+            user: None,
             lasting: None,
             front: None,
             internet: None,
@@ -81,6 +85,7 @@ impl<'a> Start<'a> {
             resources: cell.resources.clone(),
             image: (cell.image.as_deref()).filter(|_| cell.topology == Topology::Kubernetes),
             path: cell.path.as_deref(),
+            user: cell.user.as_deref(),
             lasting: cell.lasting.clone(),
             front: cell.front.clone(),
             network: cell.network.clone(),
@@ -125,11 +130,14 @@ impl<'a> Start<'a> {
     ) -> Result<RunningServer, StartFailure> {
         let (endpoints, extra_ports) = self.ports()?;
         let program = self.server.program;
-        let folder = TempFolder::new(program.name())?;
+        let mut folder = TempFolder::new(program.name())?;
         folder.check_path()?;
         let mut listed = Listed::new(program.name(), [&self.lasting, &self.front], &folder);
         listed.internet = self.internet.map(str::to_owned);
         listed.write()?;
+        if let Some(user) = ServerUser::find(self.user)? {
+            folder.share(user)?;
+        }
         let ca_pem = self.write_files(&folder, &endpoints.addresses)?;
         let place = Place {
             folder: &folder,
@@ -151,6 +159,7 @@ impl<'a> Start<'a> {
             group,
             within: self.network.as_ref().map(|it| it.far_words()),
             lasts: self.lasting.is_some(),
+            has_low_port: endpoints.has_low_port(),
             environment: Environment::Clean,
         };
         let mut process = ServerProcess::spawn(launch, folder)?;
@@ -219,6 +228,7 @@ impl<'a> Start<'a> {
             group: None,
             within: None,
             lasts: self.lasting.is_some(),
+            has_low_port: false,
             environment: Environment::OfCaller,
         };
         let mut process = ServerProcess::spawn(launch, folder)?;

@@ -238,6 +238,40 @@ fn a_server_sees_variables_of_its_command_line_alone() {
 }
 
 #[test]
+fn servers_of_root_run_as_the_user_that_is_named() {
+    if !is_root_for("the user of a server") {
+        return;
+    }
+    let lab = Lab::new("lab-user");
+    for (flags, user) in [
+        ("", "65534"),
+        ("--server-user root", "0"),
+        ("--server-user 1", "1"),
+    ] {
+        lab.up(&format!("nsd {flags}"));
+        let process = process_of(&lab.list()[0]);
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let line = status.lines().find(|it| it.starts_with("Uid:")).unwrap();
+        assert_eq!(line.split_whitespace().nth(1), Some(user), "{flags}");
+        lab.throng("lab down nsd").succeeded();
+        assert_eq!((lab.list().len(), lab.left()), (0, 0), "{flags}");
+    }
+    lab.throng("lab up nsd --server-user no-such-user")
+        .refused_with("no user `no-such-user`", "getent");
+    // What the user may not run is explained.
+    let closed = Folder::new("lab-user-closed");
+    fs::set_permissions(closed.folder(), PermissionsExt::from_mode(0o700)).unwrap();
+    let server = closed.write("server", "#!/bin/sh\n");
+    fs::set_permissions(&server, PermissionsExt::from_mode(0o755)).unwrap();
+    let up = lab.throng(&format!("lab up custom --set command={server}"));
+    assert_eq!(up.code, Some(2), "{}", up.stderr);
+    for told in ["Permission denied\nhint: ", "`nobody`", "--server-user"] {
+        assert!(up.stderr.contains(told), "{}", up.stderr);
+    }
+    assert_eq!(lab.left(), 0);
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_the_cure() {
     let lab = Lab::new("lab-refused");
     for (flags, error, hint) in [

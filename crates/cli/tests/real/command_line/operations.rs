@@ -251,11 +251,13 @@ fn who_gives_no_zone_has_no_transfer_of_one() {
 #[test]
 fn a_reload_that_fails_fails_the_run_in_the_servers_own_words() {
     let folder = Folder::new("operations-fails");
-    // It takes its own configuration away once it has read it.
+    // It takes its configuration away once it has read it: a copy, for that in its folder is not
+    // its own to remove.
     let program = folder.write(
         "named",
-        "#!/bin/sh\n(until grep -q 'all zones loaded' server.log; do :; done; rm named.conf) &\n\
-         exec /usr/sbin/named \"$@\"\n",
+        "#!/bin/sh\ncp named.conf own.conf\n\
+         (until grep -q 'all zones loaded' server.log; do :; done; rm own.conf) &\n\
+         exec /usr/sbin/named -g -n 1 -c own.conf\n",
     );
     let chmod = Command::new("chmod").args(["+x", &program]).status();
     assert!(chmod.unwrap().success());

@@ -2,6 +2,7 @@
 //! temporary folder of its own. Needs root.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use measure::RunRecord;
 use measure::internet::Internet;
@@ -200,7 +201,9 @@ fn a_cache_that_cannot_be_emptied_is_told_and_there_is_no_run() {
     };
     let text = CACHES.replace("PRODUCT", "pdns-recursor");
     let text = text.replace("[\"cold\", \"warm\"]", "\"cold\"");
-    // Its socket is where nobody looks for it, at a path that is short.
+    // Its socket is where no program looks for it, at a path that is short, and where its user may
+    // make one.
+    fs::set_permissions(lab.0.folder(), PermissionsExt::from_mode(0o1777)).unwrap();
     let text = format!("{text}options = \"socket-dir=/proc/self/cwd/..\"\n");
     let finished = experiment(&lab, &text, "run FILE --output OUT");
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);

@@ -289,6 +289,18 @@ command = "{THRONG} responder --listen udp:{{address}}:{{port}},tcp:{{address}}:
 }
 
 #[test]
+fn a_server_whose_user_is_not_there_does_not_start() {
+    let folder = Folder::new("cells-user");
+    let text = "repetitions = 1\n[run]\nrate = 100\nduration = \"100ms\"\n[[server]]\n\
+                product = \"nsd\"\nuser = \"no-such-user\"\n";
+    let finished = experiment(&folder, text, "run FILE --output OUT");
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    let told = "there is no user `no-such-user`";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    assert_eq!(left_in(&folder), 0);
+}
+
+#[test]
 fn both_legs_of_a_forwarder_are_varied_and_observed() {
     let folder = Folder::new("cells-legs");
     let text = r#"

@@ -67,11 +67,17 @@ impl Copy<'_> {
     /// A script of the copy, ready to run. `PLACE` is where stand-ins may write; the user's cache
     /// is there too.
     pub(crate) fn script(&self, name: &str) -> Command {
+        let script = self.path(name).display().to_string();
+        self.command(&["bash", &script])
+    }
+
+    /// The same of any command.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let programs = self.place.path("programs");
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new("timeout");
-        command.args(["--signal=KILL", "300", "bash"]);
-        command.arg(self.path(name)).current_dir(&self.folder);
+        command.args(["--signal=KILL", "300"]);
+        command.args(words).current_dir(&self.folder);
         command.env("PATH", format!("{}:{path}", programs.display()));
         command.env("PLACE", self.place.path(""));
         command.env("XDG_CACHE_HOME", self.place.path("cache"));

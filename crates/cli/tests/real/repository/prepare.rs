@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use testing::host::is_root_for;
+
 use crate::copy::{Copy, Place, printed};
 
 const FILES: [&str; 6] = [
@@ -188,4 +190,38 @@ fn a_toolchain_with_another_hash_is_refused() {
         "{}",
         printed(&output)
     );
+}
+
+/// The folder for caches of the system is one of the test's own here, in a mount namespace.
+#[test]
+fn what_root_has_made_in_its_home_is_moved_and_not_made_again() {
+    if !is_root_for("the cache of root") {
+        return;
+    }
+    let place = place("cache-of-root");
+    let copy = place.copy("clone", &FILES);
+    let home = place.path("home");
+    let in_home = copy
+        .script("servers/prepare")
+        .env("XDG_CACHE_HOME", home.join(".cache"))
+        .output()
+        .unwrap();
+    assert!(in_home.status.success(), "{}", printed(&in_home));
+    let script = copy.path("servers/prepare");
+    let line = format!(
+        "mount -t tmpfs none /var/cache && unset XDG_CACHE_HOME && HOME={} {} && \
+         cat target/servers/coredns/coredns {}/.cache/throng/servers/coredns/coredns",
+        home.display(),
+        script.display(),
+        home.display()
+    );
+    let moved = copy
+        .command(&["unshare", "--mount", "sh", "-c", &line])
+        .output()
+        .unwrap();
+    assert!(moved.status.success(), "{}", printed(&moved));
+    assert_eq!(printed(&moved), "coredns\ncoredns\n");
+    assert_eq!(made(&place), ALL);
+    let now = fs::read_link(copy.path("target/servers/coredns")).unwrap();
+    assert!(now.starts_with("/var/cache/throng/servers"), "{now:?}");
 }

@@ -101,7 +101,7 @@ fn mark_as_signed(cell: &Cell, place: &Place<'_>) -> anyhow::Result<()> {
         name: "pdnsutil",
         package: "pdns-server",
     };
-    let folder = place.folder.path();
+    let folder = place.folder;
     let origin = cell.zone.origin.as_str();
     for words in [["create-bind-db", "dnssec.db"], ["set-presigned", origin]] {
         control::run_before(folder, program, &[&["--config-dir=."], &words[..]].concat())?;

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::{env, fs};
 
 use lab::target::{Cell, DOH_PATH, Product, RunningServer, Service, TLS_NAME, prepared, products};
 use load::names_file;
@@ -13,6 +14,7 @@ use measure::observation::{Observation, Series};
 use proto::Transport;
 use proto::doh::Method;
 use proto::query::QueryOptions;
+use testing::host::is_root_for;
 
 use crate::bench::Load;
 use crate::target::zone;
@@ -148,6 +150,7 @@ fn check_cell(cell: &Cell) -> Vec<RunRecord> {
         .find(|(each, _)| each.name == product.name)
         .unwrap();
     let target = cell.start().unwrap();
+    check_rights(&target);
     let run = |way: &Way| {
         let address = way.address(&target);
         let load = way.load(address).preflight().observe(&["auto"]);
@@ -171,6 +174,35 @@ fn check_cell(cell: &Cell) -> Vec<RunRecord> {
         ran.record
     };
     ways.iter().map(run).collect()
+}
+
+/// It and what stands behind it have no rights of root, and no variables of the caller.
+fn check_rights(target: &RunningServer) {
+    const PASSED_ON: [&str; 5] = ["PATH", "LANG", "TZ", "TMPDIR", "HOME"];
+    let process = format!("/proc/{}", target.process_id());
+    let variables = fs::read(format!("{process}/environ")).unwrap();
+    let variables = String::from_utf8_lossy(&variables).into_owned();
+    for (name, value) in env::vars() {
+        let is_passed_on = PASSED_ON.contains(&&*name) || name.starts_with("LC_");
+        let of_caller = format!("{name}={value}");
+        let is_there = variables.split('\0').any(|it| it == of_caller);
+        assert!(is_passed_on || !is_there, "{name}: {variables}");
+    }
+    if is_root_for("the user of servers") {
+        let status = fs::read_to_string(format!("{process}/status")).unwrap();
+        let of = |field: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(field));
+            value.unwrap().split_whitespace().collect::<Vec<_>>()
+        };
+        for field in ["Uid:", "Gid:"] {
+            assert!(!of(field).contains(&"0"), "{status}");
+        }
+        for field in ["CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(of(field), ["0000000000000000"], "{status}");
+        }
+        assert_eq!((of("NoNewPrivs:"), of("Groups:")), (vec!["1"], vec![]));
+    }
+    target.behind().into_iter().for_each(check_rights);
 }
 
 /// Servers count a query when they have answered it: so many may be in between.
