@@ -308,9 +308,9 @@ pub(crate) struct ResponderArguments {
     /// close the connection (RFC 9250, section 4.3.3)
     #[arg(long)]
     pub(crate) doq_stop_sending: bool,
-    /// Keep at most this much for clients, in MiB: connections, queries that are not whole and
-    /// responses that wait; beyond it, connections that hold much without progress are reset
-    /// [default: a quarter of this host's memory]
+    /// Keep at most this many MiB of unfinished queries and of responses that wait; beyond it,
+    /// connections that hold most for longest are reset. All connections together have a quarter of
+    /// this host's memory [default: 192]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) memory: Option<u32>,
     /// Allow a QUIC connection only --quic-streams streams in all, as Knot DNS does

@@ -275,10 +275,7 @@ fn config(
             false => MessageIds::Zero,
         },
         doq_stop_sending: arguments.doq_stop_sending,
-        limits: Limits {
-            memory_octets_max: memory_octets_max(arguments),
-            ..Limits::DEFAULT
-        },
+        limits: limits(arguments),
         quic_streams_are_final: arguments.quic_streams_final,
         zone: Arc::new(zone(arguments)?),
         behaviour: behaviour(&arguments.behaviour)?,
@@ -290,14 +287,19 @@ fn config(
     Ok(config)
 }
 
-/// A quarter of this host's memory unless given: large populations need tens of KiB a connection.
-fn memory_octets_max(arguments: &ResponderArguments) -> usize {
-    if let Some(mib) = arguments.memory {
-        return (mib as usize) << 20;
-    }
+/// Connections have a quarter of this host's memory: a large population needs tens of KiB each.
+fn limits(arguments: &ResponderArguments) -> Limits {
+    let default = Limits::DEFAULT;
     let quarter = lab::host::facts().memory_octets.map(|octets| octets / 4);
     let quarter = quarter.and_then(|octets| usize::try_from(octets).ok());
-    quarter.unwrap_or(Limits::DEFAULT.memory_octets_max)
+    let given = arguments.memory.map(|mib| (mib as usize) << 20);
+    let pending_octets_max = given.unwrap_or(default.pending_octets_max);
+    let memory_octets_max = quarter.unwrap_or(default.memory_octets_max);
+    Limits {
+        pending_octets_max,
+        memory_octets_max: memory_octets_max.max(pending_octets_max),
+        ..default
+    }
 }
 
 fn zone(arguments: &ResponderArguments) -> Result<Zone, Failure> {

@@ -30,9 +30,11 @@ pub struct Limits {
     pub unsent_octets_max: usize,
     /// Connections open at once, over all workers; further ones are accepted and ended.
     pub connections_max: u32,
-    /// Octets that all workers keep together, an even share each: connections, queries that are not
-    /// whole, responses that wait. Beyond it, the connections are closed that hold most for
-    /// longest. Delayed responses have at most half of it.
+    /// Octets of queries that are not whole and of responses that wait, over all workers, which
+    /// have an even share each. Beyond it, the connections are closed that hold most for longest.
+    /// Delayed responses have at most half of it.
+    pub pending_octets_max: usize,
+    /// The same with all connections, those that hold nothing, too.
     pub memory_octets_max: usize,
     /// QUIC connections whose clients have not proved their address, over all workers, on each
     /// address; above it, clients have to come back with a token (Retry).
@@ -51,7 +53,8 @@ impl Limits {
         delayed_octets_max: 256 << 20,
         unsent_octets_max: 1 << 20,
         connections_max: 1 << 20,
-        memory_octets_max: 256 << 20,
+        pending_octets_max: 192 << 20,
+        memory_octets_max: 1 << 30,
         quic_unvalidated_max: 2_048,
         idle_timeout: Duration::from_secs(300),
         handshake_timeout: Duration::from_secs(10),

@@ -42,6 +42,7 @@ mod delayed;
 mod draw;
 mod freshness;
 mod listen;
+mod octets;
 mod place;
 mod quic;
 mod respond;

@@ -20,6 +20,7 @@ use crate::behaviour::{self, ConnectionEnd};
 use crate::config::ResponderConfig;
 use crate::delayed::{Destination, Reply, Waiting};
 use crate::freshness::ttl_min;
+use crate::octets::Octets;
 use crate::respond::{Fate, Respondent};
 
 /// Datagrams handed to the driver in one call; the kernel takes 64 to a burst.
@@ -472,14 +473,15 @@ impl Quic {
         self.server.unvalidated()
     }
 
-    /// Octets that all connections hold.
-    pub(crate) fn held_octets(&self) -> usize {
-        self.server.held_octets()
+    /// What all connections hold, those that end included.
+    pub(crate) fn held(&self) -> Octets {
+        Octets::of_quic(self.server.connections(), self.server.held_octets())
     }
 
-    /// Each connection with the octets it holds, and when it last made progress.
-    pub(crate) fn holdings(&self) -> impl Iterator<Item = (ConnectionKey, usize, Instant)> {
-        self.server.holdings()
+    /// Each connection with what it holds, and when it last made progress.
+    pub(crate) fn holdings(&self) -> impl Iterator<Item = (ConnectionKey, Octets, Instant)> {
+        let holdings = self.server.holdings();
+        holdings.map(|(key, octets, at)| (key, Octets::of_quic(1, octets), at))
     }
 
     /// Forgets a connection for its memory; the client's next datagram is answered with a stateless

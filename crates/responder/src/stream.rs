@@ -19,6 +19,7 @@ use proto::{Instant, Transport};
 use crate::behaviour::ConnectionEnd;
 use crate::config::ResponderConfig;
 use crate::delayed::{Destination, Waiting};
+use crate::octets::Octets;
 use crate::respond::{Fate, Respondent};
 
 /// A TLS record of no known content type (RFC 8446, section 5.1): a session that receives it
@@ -106,7 +107,7 @@ pub(crate) struct Connection {
     /// When octets were last received.
     pub(crate) last_active: Instant,
     /// What of this connection is in the worker's account.
-    pub(crate) counted_octets: usize,
+    pub(crate) counted: Octets,
     /// When it was accepted, or the client's last query came.
     pub(crate) progress_at: Instant,
     /// Delayed responses that will be sent here.
@@ -177,7 +178,7 @@ impl Connection {
             transport,
             accepted_at: now,
             last_active: now,
-            counted_octets: 0,
+            counted: Octets::default(),
             progress_at: now,
             awaiting: 0,
             unsent: Vec::new(),
@@ -198,7 +199,7 @@ impl Connection {
     }
 
     /// Octets that the connection holds, by an account that rounds up.
-    pub(crate) fn held_octets(&self) -> usize {
+    pub(crate) fn held(&self) -> Octets {
         let tls = match &self.tls {
             None => 0,
             Some(tls) if tls.is_handshaking() => TLS_HANDSHAKE_OCTETS,
@@ -208,7 +209,10 @@ impl Connection {
             Framing::Prefix(deframer) => deframer.partial_octets(),
             Framing::Http2(http2) => http2.held_octets(),
         };
-        CONNECTION_OCTETS + tls + framing + self.unsent.capacity()
+        Octets {
+            idle: CONNECTION_OCTETS + tls,
+            pending: framing + self.unsent.capacity(),
+        }
     }
 
     /// When the connection is to be closed unless something happens, and whether that is because

@@ -18,10 +18,12 @@ use driver::{Close, Driver, Event, Outgoing, Received, SocketId};
 use proto::{Instant, Transport};
 
 use self::held::Held;
+use self::memory::OctetsMax;
 use crate::config::{ConfigError, ResponderConfig};
 use crate::counters::Counters;
 use crate::delayed::Destination;
 use crate::listen;
+use crate::octets::Octets;
 use crate::place::WorkerPlace;
 use crate::quic::Quic;
 use crate::respond::{Fate, Respondent};
@@ -50,9 +52,9 @@ pub struct ResponderWorker {
     idle_timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     connections: usize,
     /// What the connections over TCP hold, as far as it was counted.
-    stream_octets: usize,
+    stream_octets: Octets,
     /// This worker's share of the memory.
-    memory_octets_max: usize,
+    octets_max: OctetsMax,
     /// When the modelled server is done with a connection: instant, order, connection.
     held: BinaryHeap<Reverse<(Instant, u64, Held)>>,
     /// Connections that were held so far.
@@ -76,7 +78,7 @@ impl ResponderWorker {
         );
         config.validate()?;
         let settings = Settings::of(&config);
-        let memory_octets_max = config.limits.memory_octets_max / place.count as usize;
+        let octets_max = OctetsMax::of_worker(&config.limits, place.count);
         Ok(ResponderWorker {
             respondent: Respondent::new(config, place),
             settings,
@@ -88,8 +90,8 @@ impl ResponderWorker {
             scratch: Scratch::default(),
             idle_timers: BinaryHeap::new(),
             connections: 0,
-            stream_octets: 0,
-            memory_octets_max,
+            stream_octets: Octets::default(),
+            octets_max,
             held: BinaryHeap::new(),
             holds: 0,
             quic_sockets: Vec::new(),

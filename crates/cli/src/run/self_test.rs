@@ -30,6 +30,7 @@ const SIMULATED_TARGET: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 
 /// A self-test's clients are the run's: the responder has memory for all of them.
 const SELF_TEST_LIMITS: Limits = Limits {
+    pending_octets_max: usize::MAX,
     memory_octets_max: usize::MAX,
     quic_unvalidated_max: usize::MAX,
     ..Limits::DEFAULT

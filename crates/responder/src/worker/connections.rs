@@ -131,7 +131,7 @@ impl ResponderWorker {
         };
         driver.close(socket, how);
         self.connections -= 1;
-        self.stream_octets -= connection.counted_octets;
+        self.stream_octets -= connection.counted;
         self.respondent.config.open_connections.release();
         let counters = &mut self.respondent.counters;
         counters.handshakes_failed += u64::from(connection.is_handshaking());

@@ -1,13 +1,33 @@
-//! The memory of a worker: one account over all transports, and what is closed beyond its limit.
+//! The memory of a worker: one account over all transports, and what is closed beyond its limits.
+
+use std::ops::Add;
 
 use driver::{Close, Driver, SocketId};
 use proto::Instant;
 use proto::quic::ConnectionKey;
 
 use super::ResponderWorker;
+use crate::config::Limits;
+use crate::octets::Octets;
 use crate::quic::Quic;
 
-/// What one of the connections holds.
+/// The limits of one worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OctetsMax {
+    pending: usize,
+    all: usize,
+}
+
+impl OctetsMax {
+    pub(super) fn of_worker(limits: &Limits, workers: u32) -> OctetsMax {
+        OctetsMax {
+            pending: limits.pending_octets_max / workers as usize,
+            all: limits.memory_octets_max / workers as usize,
+        }
+    }
+}
+
+/// What one of the connections holds that counts.
 struct Holding {
     octets: usize,
     /// Octets times nanoseconds since the connection last made progress.
@@ -30,71 +50,87 @@ impl Holding {
 impl ResponderWorker {
     /// Octets that connections and delayed responses hold, by an account that rounds up.
     pub fn memory_octets(&self) -> usize {
-        self.connection_octets() + self.respondent.delayed.held_octets()
+        self.held().all() + self.respondent.delayed.held_octets()
+    }
+
+    /// Those of queries that are not whole, and of responses that wait.
+    pub fn pending_octets(&self) -> usize {
+        self.held().pending + self.respondent.delayed.held_octets()
     }
 
     /// QUIC connections whose clients have not proved their address.
     pub fn unvalidated(&self) -> usize {
-        let quic = self.quic_sockets.iter();
-        let quic = quic.filter_map(|&socket| self.sockets.quic_ref(socket));
-        quic.map(Quic::unvalidated).sum()
+        self.quic().map(|(_, quic)| quic.unvalidated()).sum()
     }
 
-    fn connection_octets(&self) -> usize {
+    fn quic(&self) -> impl Iterator<Item = (SocketId, &Quic)> {
         let quic = self.quic_sockets.iter();
-        let quic = quic.filter_map(|&socket| self.sockets.quic_ref(socket));
-        self.stream_octets + quic.map(Quic::held_octets).sum::<usize>()
+        quic.filter_map(|&socket| Some((socket, self.sockets.quic_ref(socket)?)))
+    }
+
+    /// What all connections hold.
+    fn held(&self) -> Octets {
+        let quic = self.quic().map(|(_, quic)| quic.held());
+        quic.fold(self.stream_octets, Octets::add)
     }
 
     /// Brings the account up to date with what a connection over TCP holds.
     pub(super) fn count_octets(&mut self, socket: SocketId) {
         if let Some(connection) = self.sockets.connection(socket) {
-            let octets = connection.held_octets();
-            self.stream_octets = self.stream_octets + octets - connection.counted_octets;
-            connection.counted_octets = octets;
+            let held = connection.held();
+            self.stream_octets += held;
+            self.stream_octets -= connection.counted;
+            connection.counted = held;
         }
     }
 
     /// Closes connections if all together hold too much, and leaves delayed responses what the
     /// connections do not hold.
     pub(super) fn keep_within_memory<D: Driver>(&mut self, driver: &mut D, now: Instant) {
-        let max = self.memory_octets_max;
-        let mut octets = self.connection_octets();
-        if octets + self.respondent.delayed.held_octets() > max {
-            self.close_heaviest(driver, now);
-            octets = self.connection_octets();
+        let max = self.octets_max;
+        if self.memory_octets() > max.all {
+            let excess = self.memory_octets() - max.all + max.all / 8;
+            self.close_heaviest(driver, (now, excess), Octets::all);
+        }
+        if self.pending_octets() > max.pending {
+            let excess = self.pending_octets() - max.pending + max.pending / 8;
+            self.close_heaviest(driver, (now, excess), |held| held.pending);
         }
         let own_max = self.respondent.config.limits.delayed_octets_max;
-        let room = max.saturating_sub(octets).min(max / 2);
-        self.respondent.delayed.set_octets_max(own_max, room);
+        let room = max.pending.saturating_sub(self.held().pending);
+        let delayed = &mut self.respondent.delayed;
+        delayed.set_octets_max(own_max, room.min(max.pending / 2));
     }
 
-    /// Closes the connections that hold most for longest until an eighth of the memory is free: one
-    /// look at all of them then serves for many queries to come.
-    fn close_heaviest<D: Driver>(&mut self, driver: &mut D, now: Instant) {
+    /// Closes the connections that hold most for longest, as far as it counts, until there are
+    /// `excess` octets less. That is an eighth of the limit or more: one look at all of them then
+    /// serves for many queries to come.
+    fn close_heaviest<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        (now, excess): (Instant, usize),
+        counts: impl Fn(Octets) -> usize,
+    ) {
         let mut holdings = Vec::new();
         for (socket, connection) in self.sockets.connections() {
             let idle_ns = now.nanos_since(connection.progress_at);
-            let octets = connection.counted_octets;
+            let octets = counts(connection.counted);
             holdings.push(Holding::new(octets, idle_ns, socket, None));
         }
-        for &socket in &self.quic_sockets {
-            let Some(quic) = self.sockets.quic_ref(socket) else {
-                continue;
-            };
-            for (key, octets, progress_at) in quic.holdings() {
+        for (socket, quic) in self.quic() {
+            for (key, held, progress_at) in quic.holdings() {
                 let idle_ns = now.nanos_since(progress_at);
-                holdings.push(Holding::new(octets, idle_ns, socket, Some(key)));
+                holdings.push(Holding::new(counts(held), idle_ns, socket, Some(key)));
             }
         }
+        holdings.retain(|holding| holding.octets > 0);
         holdings.sort_unstable_by_key(|holding| std::cmp::Reverse(holding.weight));
-        let enough = self.memory_octets_max - self.memory_octets_max / 8;
-        let mut held = self.memory_octets();
+        let mut freed = 0;
         for holding in holdings {
-            if held <= enough {
+            if freed >= excess {
                 return;
             }
-            held -= holding.octets;
+            freed += holding.octets;
             self.respondent.counters.memory_closed += 1;
             match holding.quic {
                 None => self.end(driver, holding.socket, Close::Reset),

@@ -121,6 +121,9 @@ impl Connection {
 }
 
 impl QuicServer {
+    /// Octets that a connection takes which holds nothing.
+    pub const CONNECTION_OCTETS: usize = CONNECTION_OCTETS;
+
     /// Octets that all connections hold, by an account that rounds up.
     pub fn held_octets(&self) -> usize {
         self.held_octets

@@ -8,8 +8,8 @@ use responder::{Delay, FaultShares, ResponderConfig};
 use crate::network::{Target, at_ms, framed, id, ms, query, query_with};
 use crate::quic::Quic;
 
-/// All that a responder keeps unless told otherwise.
-const DEFAULT_OCTETS: usize = 256 << 20;
+/// What a responder keeps of queries and responses by default.
+const PENDING_OCTETS: usize = 192 << 20;
 
 /// What the process may take for the same.
 const ALLOCATED_OCTETS_MAX: u64 = 512 << 20;
@@ -33,7 +33,7 @@ fn clients_over_tcp_that_never_read_leave_room_for_one_that_does() {
             let deaf = target.connect(Transport::Tcp);
             target.stream(deaf).room = Some(0);
             target.send_bytes(deaf, &queries);
-            assert!(target.worker.memory_octets() <= DEFAULT_OCTETS);
+            assert!(target.worker.pending_octets() <= PENDING_OCTETS);
             if number % 50 == 0 {
                 let asked = query(number as u16, "name.example A");
                 target.send_bytes(honest, &framed(&[asked]));
@@ -49,6 +49,37 @@ fn clients_over_tcp_that_never_read_leave_room_for_one_that_does() {
         assert_eq!(kept as u64 + counters.memory_closed, 10_001);
     });
     assert!(measured.bytes_max < ALLOCATED_OCTETS_MAX, "{measured:?}");
+}
+
+/// A population that waits for its next query holds nothing that another one could use.
+#[test]
+fn clients_that_never_read_do_not_cost_idle_ones_their_connections() {
+    let mut target = Target::new(|config| {
+        long_responses(config);
+        config.limits.pending_octets_max = 4 << 20;
+    });
+    let idle: Vec<_> = (0..200).map(|_| target.connect(Transport::Tcp)).collect();
+    for number in 0..500 {
+        target.run_until(at_ms(100 * number));
+        let deaf = target.connect(Transport::Tcp);
+        target.stream(deaf).room = Some(0);
+        target.send_bytes(deaf, &framed(&[query(1, "name.example A")]));
+        assert!(target.worker.pending_octets() <= 4 << 20);
+    }
+    assert!(target.worker.counters().memory_closed > 100);
+    let is_open = |socket: &_| target.stream(*socket).closed.is_none();
+    assert!(idle.iter().all(is_open));
+}
+
+#[test]
+fn idle_connections_have_a_limit_of_their_own() {
+    let mut target = Target::new(|config| config.limits.memory_octets_max = 1 << 20);
+    for number in 0..10_000 {
+        target.run_until(at_ms(number));
+        target.connect(Transport::Tcp);
+        assert!(target.worker.memory_octets() <= 1 << 20);
+    }
+    assert!(target.worker.counters().memory_closed > 8_000);
 }
 
 #[test]
@@ -76,7 +107,7 @@ fn delayed_responses_have_at_most_half_of_the_memory() {
     let mut target = Target::new(|config| {
         long_responses(config);
         config.behaviour.delay = Delay::Constant(ms(1_000));
-        config.limits.memory_octets_max = 4 << 20;
+        config.limits.pending_octets_max = 4 << 20;
     });
     let edns = || Edns {
         udp_payload_octets: u16::MAX,
@@ -159,7 +190,7 @@ fn spoofed_initials_leave_room_for_honest_clients() {
             (held, state)
         );
         assert_eq!((state, worker.unvalidated()), (2_048, 2_048));
-        assert!(held < DEFAULT_OCTETS, "{held}");
+        assert!(held < PENDING_OCTETS, "{held}");
         assert_eq!(quic.counters().quic_retries, 3_000 - 2_048);
 
         let honest = quic.connect();
