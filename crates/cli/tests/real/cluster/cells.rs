@@ -123,7 +123,7 @@ const UNTIL_IN_THE_MIDDLE: &str = r#"
         done </proc/$server/net/snmp
     done
     pgrep -f "proxy --unix-sock[e]t" >/dev/null
-    for socket in /tmp/throng-coredns-*/kubelet.sock; do
+    for socket in ${TMPDIR:-/tmp}/throng-coredns-*/kubelet.sock; do
         test -S "$socket"
         test "$(stat -c %a "${socket%/*}")" = 700
     done
@@ -187,8 +187,9 @@ fn server_is_left_running(cluster: &Cluster) {
     let log = cluster.throng("lab logs in-pod").succeeded();
     assert!(log.contains("CoreDNS-"), "{log}");
     // As after SIGKILL, before the answer of the cluster was written down.
-    let unknown = "sed -i -E 's/\"(uid|deployment)\": \"[^\"]+\"/\"\\1\": null/' \
-                   /tmp/throng-coredns-*/server.json; cat /tmp/throng-coredns-*/server.json";
+    let unknown = "server=$(echo ${TMPDIR:-/tmp}/throng-coredns-*/server.json)\n\
+                   sed -i -E 's/\"(uid|deployment)\": \"[^\"]+\"/\"\\1\": null/' $server\n\
+                   cat $server";
     let listed = cluster.shell(unknown, "").succeeded();
     assert!(listed.contains("\"uid\": null"), "{listed}");
     cluster.throng("lab down in-pod").succeeded();

@@ -1,5 +1,8 @@
 //! `throng fit`: profiles of captures and logs that real servers write.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use lab::target::{BindOptions, UnboundOptions, UnboundTarget, Zone};
 use testing::folder::Folder;
 use testing::program::execute;
@@ -22,6 +25,8 @@ fn ask(server: &str, port: u16) {
 fn binds_query_log_and_dnstap_of_the_same_queries_say_the_same() {
     let folder = Folder::new("fit-bind");
     let file = folder.path("bind.dnstap");
+    // Servers that root starts run as another user.
+    fs::set_permissions(folder.folder(), fs::Permissions::from_mode(0o1777)).unwrap();
     let server = bind(|options: BindOptions| BindOptions {
         extra_options: format!(
             "querylog yes; dnstap {{ auth; client; }}; dnstap-output file \"{file}\"; \
