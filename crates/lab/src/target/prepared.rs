@@ -56,7 +56,7 @@ fn words_in(folder: &Path, program: &str) -> anyhow::Result<Vec<OsString>> {
     let loader = trusted(&loader)?;
     let mut words: Vec<OsString> = vec![loader.into(), "--argv0".into()];
     let name = Path::new(program).file_name();
-    words.extend([name.unwrap_or(OsStr::new(program)).to_owned()]);
+    words.push(name.unwrap_or(OsStr::new(program)).to_owned());
     words.extend(["--library-path".into(), libraries.into_os_string()]);
     words.push(path.into_os_string());
     Ok(words)

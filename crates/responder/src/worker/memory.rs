@@ -88,16 +88,22 @@ impl ResponderWorker {
     /// connections do not hold.
     pub(super) fn keep_within_memory<D: Driver>(&mut self, driver: &mut D, now: Instant) {
         let max = self.octets_max;
-        if self.memory_octets() > max.all {
-            let excess = self.memory_octets() - max.all + max.all / 8;
+        let delayed_octets = self.respondent.delayed.held_octets();
+        let mut held = self.held();
+        let all = held.all() + delayed_octets;
+        if all > max.all {
+            let excess = all - max.all + max.all / 8;
             self.close_heaviest(driver, (now, excess), Octets::all);
+            held = self.held();
         }
-        if self.pending_octets() > max.pending {
-            let excess = self.pending_octets() - max.pending + max.pending / 8;
+        let pending = held.pending + delayed_octets;
+        if pending > max.pending {
+            let excess = pending - max.pending + max.pending / 8;
             self.close_heaviest(driver, (now, excess), |held| held.pending);
+            held = self.held();
         }
         let own_max = self.respondent.config.limits.delayed_octets_max;
-        let room = max.pending.saturating_sub(self.held().pending);
+        let room = max.pending.saturating_sub(held.pending);
         let delayed = &mut self.respondent.delayed;
         delayed.set_octets_max(own_max, room.min(max.pending / 2));
     }
