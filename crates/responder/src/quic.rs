@@ -478,7 +478,7 @@ impl Quic {
         Octets::of_quic(self.server.connections(), self.server.held_octets())
     }
 
-    /// Each connection with what it holds, and when it last made progress.
+    /// Each connection with its octets, and when it last made progress.
     pub(crate) fn holdings(&self) -> impl Iterator<Item = (ConnectionKey, Octets, Instant)> {
         let holdings = self.server.holdings();
         holdings.map(|(key, octets, at)| (key, Octets::of_quic(1, octets), at))

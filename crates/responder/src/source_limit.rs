@@ -1,5 +1,5 @@
-//! Bounds what the responder sends to one network over UDP, where anyone can forge the source of a
-//! query: at most so many responses a second, and a second's worth at once.
+//! Limits the rate of responses to each network over UDP, where anyone can forge the source of a
+//! query. A burst has one second's responses.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;

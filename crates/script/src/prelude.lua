@@ -432,8 +432,8 @@ local function first_octet(subject, from)
   return from >= 1 and from or 1
 end
 
--- Counts what it takes to make a string of so many octets, at 16 an instruction, and refuses one
--- that is too long. Counted first: to catch the error saves no work.
+-- Counts the making of a string, an instruction for each 16 octets, and refuses a string that is
+-- too long. Counted first: to catch the error saves no work.
 local function weigh(octets, level)
   if not (octets > LONG) then return end
   must_go_on(host.count(floor(min(octets, 2e8) / 16)))

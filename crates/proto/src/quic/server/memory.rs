@@ -53,7 +53,7 @@ impl Memory {
 }
 
 impl Connection {
-    /// A datagram of so many octets has come.
+    /// Counts a datagram of this length that the client sent.
     pub(super) fn count_datagram(&mut self, octets: usize) {
         let unread = self.memory.unread + octets.saturating_sub(DATAGRAM_OVERHEAD_OCTETS);
         self.memory.unread = unread.min(SERVER_WINDOW_OCTETS as usize);
