@@ -10,6 +10,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::limits;
 
+/// Looks at a process without an environment: some have none.
+const LOOKS_MAX: u32 = 1_000;
+
 /// Ends what is left and removes the folder; a line for each thing that should not be there.
 pub(crate) fn remove(folder: &Path) -> Vec<String> {
     let deadline = Instant::now() + limits::of_leftovers();
@@ -61,7 +64,7 @@ fn processes_of(folder: &Path) -> Vec<(Pid, String)> {
     let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let found = pids.filter_map(|pid: i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let environment = environment(pid)?;
         let mut variables = environment.split(|octet| *octet == 0);
         let value = variables.find_map(|it| it.strip_prefix(b"TMPDIR="))?;
         let is_ours = Path::new(std::ffi::OsStr::from_bytes(value)).starts_with(folder);
@@ -72,4 +75,18 @@ fn processes_of(folder: &Path) -> Vec<(Pid, String)> {
         runs.then(|| Some((Pid::from_raw(pid)?, line.chars().take(120).collect())))?
     });
     found.collect()
+}
+
+/// The environment of a process. While it executes another program, the kernel shows none.
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    for _ in 0..LOOKS_MAX {
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        // What has ended, and a thread of the kernel, has no program.
+        let has_program = fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        if !environment.is_empty() || !has_program {
+            return Some(environment);
+        }
+        std::thread::yield_now();
+    }
+    None
 }
