@@ -2,7 +2,7 @@
 //! person's own beside a line or a server.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Result, Write};
+use std::io::{IsTerminal, Result};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::Receiver;
@@ -12,7 +12,6 @@ use rustix::process::{
     Pid, Signal, getppid, kill_process, kill_process_group, set_parent_process_death_signal,
 };
 
-use serde_json::Value;
 use signal_hook::consts::SIGINT;
 
 use crate::failure::Failure;
@@ -24,21 +23,13 @@ const ENDS_WITH: &str = "THRONG_ENDS_WITH";
 /// How often something that may take its time is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Starts a run, tells it what to do if its command line does not, and waits for its end; the first
-/// signal is passed on to it. If this process dies, the run ends as if SIGTERM had come.
-pub(crate) fn run(
-    command: &mut Command,
-    setup: Option<&Value>,
-    interrupt: &Interrupt,
-) -> Result<ExitStatus> {
+/// Starts a run of another binary and waits for its end; the first signal is passed on to it. If
+/// this process dies, the run ends as if SIGTERM had come.
+pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitStatus> {
     command.env(ENDS_WITH, std::process::id().to_string());
-    command.stdin(setup.map_or_else(Stdio::null, |_| Stdio::piped()));
+    command.stdin(Stdio::null());
     // Ctrl-C is passed on once: two would abort it.
     let mut child = command.process_group(0).spawn()?;
-    if let (Some(setup), Some(mut stdin)) = (setup, child.stdin.take()) {
-        // One that has gone does not hear it, and its end is waited for.
-        let _ = writeln!(stdin, "{setup}");
-    }
     let mut is_told = false;
     loop {
         if let Some(status) = child.try_wait()? {

@@ -39,6 +39,16 @@ pub(crate) fn forget() {
     KEEPS_ALL.store(false, Ordering::Relaxed);
 }
 
+/// Reads files anew that can be read again, as the next run of this process does.
+pub(crate) fn read_anew() {
+    kept().retain(|path, _| path == Path::new(STANDARD_INPUT) || !is_ordinary(path));
+}
+
+/// True for what each run may find changed.
+fn is_ordinary(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|it| it.is_file())
+}
+
 /// The octets of a file, or of standard input for `-`.
 ///
 /// # Errors
@@ -117,7 +127,10 @@ pub(crate) fn to_json() -> Value {
         // One whose name is no text is read by its path.
         Some((path.to_str()?.to_owned(), encode(octets)))
     };
-    Value::Object(kept().iter().filter_map(of_one).collect::<Map<_, _>>())
+    let kept = kept();
+    // The other process reads what is kept only for agents.
+    let lasting = kept.iter().filter(|(path, _)| !is_ordinary(path));
+    Value::Object(lasting.filter_map(of_one).collect::<Map<_, _>>())
 }
 
 /// Lets what another process has read stand for the files of that name.

@@ -1,11 +1,7 @@
 //! `throng run`: one run, or one for each point of a scenario's sweep, and what is printed of it.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
-use lab::files::{self, Access, Opening};
 use lab::live::{Live, Place};
 use measure::RunRecord;
 
@@ -18,47 +14,62 @@ use crate::run::{self, Runner};
 use crate::scenario::{self, Point, Source};
 use crate::signals::{self, Interrupt};
 
-/// How often it is looked whether the load has begun.
-const BEGUN_EVERY: Duration = Duration::from_millis(1);
-
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
     let runs = scenario::runs(Source::of_command(command)?, &command.run)?;
     execute_points(&runs, &watch())
 }
 
-/// Runs these groups of clients once, and prints. That file, if it is given, is made when their
-/// load begins.
-pub(crate) fn execute_groups(
-    groups: Vec<Group>,
-    begun: Option<PathBuf>,
-) -> Result<ExitCode, Failure> {
-    let interrupt = watch();
-    if let Some(path) = begun {
-        let interrupt = interrupt.clone();
-        // It ends with the process, if the run never begins.
-        thread::spawn(move || {
-            while !interrupt.run_has_begun() {
-                thread::park_timeout(BEGUN_EVERY);
-            }
-            // Who waits for a file that cannot be made sees the run end.
-            let _ = files::open(&path, Opening::Emptied, Access::Umask);
-        });
-    }
-    execute_points(&[(Point::default(), groups)], &interrupt)
+/// Runs these groups of clients once, and prints.
+pub(crate) fn execute_groups(groups: Vec<Group>) -> Result<ExitCode, Failure> {
+    execute_points(&[(Point::default(), groups)], &watch())
 }
 
-fn watch() -> Interrupt {
+/// Watches for signals, as a command that makes runs.
+pub(crate) fn watch() -> Interrupt {
     signals::watch(|| {
         tell!("ending the run; waiting for open queries (interrupt again to abort)");
     })
 }
 
-/// Runs once for each point of a sweep.
+/// Runs once for each point of a sweep, with agents that last for all of them.
 fn execute_points(
     runs: &[(Point, Vec<Group>)],
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
+    let first = runs.first().and_then(|(_, groups)| groups.first());
+    let is_quiet = first.is_some_and(|group| group.output.quiet);
+    let live = Live::default();
+    let concluded = make_points(runs, &Runner::new(interrupt, &live, is_quiet), true)?;
+    Ok(exit_code(concluded.in_vain, concluded.has_failed))
+}
+
+/// How runs went that were made.
+pub(crate) struct Concluded {
+    /// One of them got nothing, or not all that it did is in its result.
+    in_vain: bool,
+    /// The result of one is not as a condition demands.
+    has_failed: bool,
+}
+
+impl Concluded {
+    /// What is wrong with them, in short: more was printed.
+    pub(crate) fn failure(&self) -> Option<&'static str> {
+        match (self.in_vain, self.has_failed) {
+            (true, _) => Some("no response came, or not all that was done is in the result"),
+            (_, true) => Some("a condition failed"),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Runs once for each point of a sweep, and prints. `is_all` if no further run of `runner` follows.
+pub(crate) fn make_points(
+    runs: &[(Point, Vec<Group>)],
+    runner: &Runner<'_>,
+    is_all: bool,
+) -> Result<Concluded, Failure> {
+    let live = runner.live;
     let mut in_vain = false;
     let (mut printed, mut all_checks) = (String::new(), Vec::new());
     let first = runs.first().and_then(|(_, groups)| groups.first());
@@ -66,9 +77,6 @@ fn execute_points(
         Some(group) => Conditions::of_run(&group.output)?,
         None => Conditions::default(),
     };
-    let live = Live::default();
-    let is_quiet = first.is_some_and(|group| group.output.quiet);
-    let runner = Runner::new(interrupt, &live, is_quiet);
     for (number, (point, groups)) in (1..).zip(runs) {
         let first = &groups[0].output;
         let destination = (first.record.as_deref())
@@ -92,11 +100,11 @@ fn execute_points(
         let kept = destination
             .as_ref()
             .filter(|_| !groups[0].run.is_simulated());
-        let mut kept = kept.and_then(|it| CheckpointFile::begin(&live, it));
-        if number == runs.len() as u64 {
+        let mut kept = kept.and_then(|it| CheckpointFile::begin(live, it));
+        if is_all && number == runs.len() as u64 {
             runner.note_last();
         }
-        let record = run::measure_groups(groups, &runner);
+        let record = run::measure_groups(groups, runner);
         if let Some(kept) = &mut kept {
             kept.stop();
         }
@@ -111,5 +119,8 @@ fn execute_points(
         }
     }
     let has_failed = conditions.conclude("throng run", &all_checks, &printed)?;
-    Ok(exit_code(in_vain, has_failed))
+    Ok(Concluded {
+        in_vain,
+        has_failed,
+    })
 }

@@ -65,6 +65,11 @@ impl Interrupt {
         waited.is_ok_and(|(_, waited)| waited.timed_out())
     }
 
+    /// The run that signals stopped is over.
+    pub(crate) fn forget_run(&self) {
+        *self.running() = None;
+    }
+
     /// True once the load of the run that is made has begun.
     pub(crate) fn run_has_begun(&self) -> bool {
         let control = &*self.running();

@@ -154,7 +154,7 @@ impl Bench for Trials<'_> {
     }
 
     fn show(&mut self, attempt: Attempt, trial: &Trial) {
-        if !self.runner.is_quiet {
+        if !self.base.output.quiet {
             let sought = self.plan.search.sought;
             let line = report::capacity::trial_line(sought, attempt.position, trial);
             tell!("{line}");

@@ -10,6 +10,7 @@ use std::process::{Command as Process, Stdio};
 
 use lab::experiment::{Order, turns};
 use lab::files;
+use lab::live::Place;
 use measure::record::EndedBy;
 
 use super::Records;
@@ -17,8 +18,8 @@ use crate::args::Command;
 use crate::args::compare::AbArguments;
 use crate::failure::Failure;
 use crate::run::group::Group;
-use crate::signals::Interrupt;
-use crate::{child, command_line, records, run, scenario, secrets, signals, turn};
+use crate::turn::{Made, Maker, Places};
+use crate::{child, command_line, records, run, scenario, secrets, signals};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -60,6 +61,7 @@ pub(super) fn make(
     let interrupt = signals::watch(|| {
         tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
     });
+    let maker = Maker::new(&interrupt);
     let mut made = [Vec::new(), Vec::new()];
     let turns = turns(sides.len(), rounds, Order::ThereAndBack);
     for (index, turn) in turns.iter().enumerate() {
@@ -70,7 +72,12 @@ pub(super) fn make(
             index + 1,
             turns.len()
         );
-        match side.run((round, rounds), &interrupt)? {
+        maker.live.begin(Place {
+            name: format!("{name} {round}"),
+            run: index as u64 + 1,
+            of: Some(turns.len() as u64),
+        });
+        match side.run((round, rounds), &maker)? {
             Some((file, record))
                 if !interrupt.has_come() && record.ended_by != EndedBy::Interrupted =>
             {
@@ -177,25 +184,26 @@ impl Side {
     fn run(
         &self,
         (round, rounds): (u32, u32),
-        interrupt: &Interrupt,
+        maker: &Maker<'_>,
     ) -> Result<Option<(String, measure::RunRecord)>, Failure> {
         // As many digits for each, so that names sort as the runs were made.
         let width = rounds.to_string().len();
         let file = self.folder.join(format!("{round:0width$}.json"));
-        let status = match &self.runner {
+        let interrupt = maker.interrupt;
+        let made = match &self.runner {
             Runner::Own(groups) => {
-                let places = turn::Places {
+                let places = Places {
                     record: &file,
                     log: None,
                     begun: None,
                 };
-                turn::make(groups, &places, interrupt)
+                maker.make(groups, &places)
             }
             Runner::Other { program, arguments } => {
-                child::run(&mut process(program, arguments, &file), None, interrupt)
+                child::run(&mut process(program, arguments, &file), interrupt).map(Made::Died)
             }
         };
-        let status = status.map_err(|error| {
+        let made = made.map_err(|error| {
             let program = match &self.runner {
                 Runner::Own(_) => Path::new("a run").display(),
                 Runner::Other { program, .. } => program.display(),
@@ -207,7 +215,7 @@ impl Side {
         }
         if !file.exists() {
             return Err(Failure::in_operation(format!(
-                "--{}: the run of round {round} failed ({status})",
+                "--{}: the run of round {round} failed ({made})",
                 self.name
             )));
         }

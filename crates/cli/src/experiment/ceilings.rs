@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use lab::live::Place;
 use lab::target::Topology;
 use measure::metric::Metric;
 use measure::notation::{decimal, rate};
@@ -17,8 +18,7 @@ use settings::Arrival;
 use super::cells::{Levels, TWIN, Turn, words};
 use super::folder::{self, Folder};
 use crate::failure::Failure;
-use crate::signals::Interrupt;
-use crate::turn::{self, Places};
+use crate::turn::{Maker, Places};
 
 /// From this share of its ceiling on a cell is near it.
 const NEAR: f64 = 0.9;
@@ -71,18 +71,14 @@ fn is_closed(arrival: &Arrival) -> bool {
 }
 
 /// Measures those that the folder does not have yet.
-pub(super) fn measure(
-    turns: &[Turn],
-    folder: &Folder,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
+pub(super) fn measure(turns: &[Turn], folder: &Folder, maker: &Maker<'_>) -> Result<(), Failure> {
     for turn in turns {
         let path = folder.ceiling(turn)?;
-        if path.is_file() || interrupt.has_come() {
+        if path.is_file() || maker.interrupt.has_come() {
             continue;
         }
         let name = words(&turn.levels);
-        match measure_one(turn, folder, &path, interrupt) {
+        match measure_one(turn, folder, &path, maker) {
             Ok(ceiling) => tell!("generator's ceiling, {name}: {ceiling}"),
             Err(failure) => tell!(
                 "warning: no ceiling of the generator, {name}: {}",
@@ -97,7 +93,7 @@ fn measure_one(
     turn: &Turn,
     folder: &Folder,
     path: &Path,
-    interrupt: &Interrupt,
+    maker: &Maker<'_>,
 ) -> Result<Ceiling, Failure> {
     let mut groups = turn.groups()?;
     let server = turn.server.as_ref();
@@ -107,15 +103,19 @@ fn measure_one(
     let log = folder.log_of_ceiling(turn)?;
     let places = Places {
         record: &unfinished,
-        log: Some(&log),
+        log: Some(log),
         begun: None,
     };
-    let status = started.near(|| turn::make(&groups, &places, interrupt))?;
-    let status = status.map_err(Failure::in_operation)?;
+    maker.live.begin(Place {
+        name: format!("ceiling, {}", words(&turn.levels)),
+        ..Place::default()
+    });
+    let made = started.near(|| maker.make(&groups, &places))?;
+    let made = made.map_err(Failure::in_operation)?;
     let record = fs::read_to_string(&unfinished).map_err(Failure::in_operation)?;
     let record = RunRecord::from_json(&record).map_err(Failure::in_operation)?;
-    if !status.success() || record.ended_by == EndedBy::Interrupted {
-        return Err(Failure::in_operation(format!("the run failed ({status})")));
+    if !made.is_well() || record.ended_by == EndedBy::Interrupted {
+        return Err(Failure::in_operation(format!("the run failed ({made})")));
     }
     fs::rename(&unfinished, path).map_err(Failure::in_operation)?;
     Ok(Ceiling::of(&record))

@@ -143,20 +143,9 @@ impl Folder {
         Run::all(turn, runs).all(|run| self.record(&run).is_file())
     }
 
-    /// What a run printed.
-    pub(super) fn log(&self, run: &Run<'_>) -> Result<File, Failure> {
-        let path = self.path.join(LOGS).join(format!("{}.txt", run.name()));
-        let opened = files::open(&path, Opening::Emptied, Access::Umask);
-        opened.map_err(|error| cannot_write(&path, &error))
-    }
-
-    /// What a run said when it failed: the last error of its log.
-    pub(super) fn error(&self, run: &Run<'_>) -> Option<String> {
-        let path = self.path.join(LOGS).join(format!("{}.txt", run.name()));
-        let log = fs::read(path).ok()?;
-        let log = String::from_utf8_lossy(&log);
-        let mut errors = log.lines().rev();
-        errors.find_map(|line| line.strip_prefix("error: ").map(str::to_owned))
+    /// Where a run prints; the file is emptied.
+    pub(super) fn log(&self, run: &Run<'_>) -> Result<PathBuf, Failure> {
+        emptied(self.path.join(LOGS).join(format!("{}.txt", run.name())))
     }
 
     /// Refuses to go on where there is no place for another record.
@@ -192,11 +181,9 @@ impl Folder {
         Ok(path)
     }
 
-    /// What the run of a ceiling printed.
-    pub(super) fn log_of_ceiling(&self, turn: &Turn) -> Result<File, Failure> {
-        let path = self.ceiling(turn)?.with_extension("txt");
-        let opened = files::open(&path, Opening::Emptied, Access::Umask);
-        opened.map_err(|error| cannot_write(&path, &error))
+    /// Where the run of a ceiling prints; the file is emptied.
+    pub(super) fn log_of_ceiling(&self, turn: &Turn) -> Result<PathBuf, Failure> {
+        emptied(self.ceiling(turn)?.with_extension("txt"))
     }
 
     /// What hooks printed, of all runs.
@@ -259,6 +246,14 @@ fn write_copy(path: &Path, text: &str) -> std::io::Result<()> {
         false => Access::Umask,
     };
     files::write(path, access, text)
+}
+
+/// A file, emptied or made.
+fn emptied(path: PathBuf) -> Result<PathBuf, Failure> {
+    match files::open(&path, Opening::Emptied, Access::Umask) {
+        Ok(_) => Ok(path),
+        Err(error) => Err(cannot_write(&path, &error)),
+    }
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

@@ -22,13 +22,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use lab::live::Place;
 use lab::target::{Network, check_cluster};
 use measure::notation::counted;
 
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand, Extent};
 use crate::failure::{Failure, print};
 use crate::inputs;
-use crate::signals::{self, Interrupt};
+use crate::signals;
+use crate::turn::Maker;
 use cells::Turn;
 use file::Experiment;
 use folder::Folder;
@@ -194,12 +196,13 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
             counted(made as u64, "run")
         );
     }
+    let maker = Maker::new(&interrupt);
     if experiment.has_ceilings && !waiting.is_empty() {
         let all = ceilings::turns(turns, experiment.is_short)?;
-        ceilings::measure(&all, folder, &interrupt)?;
+        ceilings::measure(&all, folder, &maker)?;
     }
     let progress = Progress {
-        interrupt: &interrupt,
+        maker: &maker,
         began: Instant::now(),
         all: turns.len(),
         before: turns.len() - waiting.len(),
@@ -207,7 +210,7 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     let mut failed = progress.make(experiment, &waiting, folder)?;
     // A short one shows that it works; how well is not asked.
     if !experiment.is_short {
-        failed += repeat(experiment, turns, folder, &interrupt)?;
+        failed += repeat(experiment, turns, folder, &maker)?;
     }
     let update = folder.index()?;
     let records = folder.path().display();
@@ -227,7 +230,7 @@ fn repeat(
     experiment: &Experiment,
     turns: &[Turn],
     folder: &Folder,
-    interrupt: &Interrupt,
+    maker: &Maker<'_>,
 ) -> Result<u32, Failure> {
     let again = repeats::of(turns, experiment, folder)?;
     if again.is_empty() {
@@ -239,7 +242,7 @@ fn repeat(
         folder.set_aside(turn, experiment.runs_per_start)?;
     }
     let progress = Progress {
-        interrupt,
+        maker,
         began: Instant::now(),
         all: again.len(),
         before: 0,
@@ -249,7 +252,7 @@ fn repeat(
 
 /// How far an experiment has come.
 struct Progress<'a> {
-    interrupt: &'a Interrupt,
+    maker: &'a Maker<'a>,
     began: Instant,
     /// Runs of the experiment, and those made before.
     all: usize,
@@ -266,9 +269,15 @@ impl Progress<'_> {
     ) -> Result<u32, Failure> {
         let (mut failed, mut in_a_row) = (0, 0);
         for (number, turn) in waiting.iter().enumerate() {
-            tell!("[{}/{}] {turn}", self.before + number + 1, self.all);
-            let made = turn::make(experiment, turn, folder, self.interrupt);
-            if self.interrupt.has_come() {
+            let position = self.before + number + 1;
+            tell!("[{position}/{}] {turn}", self.all);
+            self.maker.live.begin(Place {
+                name: turn.to_string(),
+                run: position as u64,
+                of: Some(self.all as u64),
+            });
+            let made = turn::make(experiment, turn, folder, self.maker);
+            if self.maker.interrupt.has_come() {
                 let done = self.before + number + usize::from(made.is_ok());
                 return Err(Failure::interrupted(format!(
                     "interrupted with {done} of {} runs made; the same command goes on from there",
@@ -315,10 +324,9 @@ impl Progress<'_> {
     }
 
     fn cool_down(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while Instant::now() < until && !self.interrupt.has_come() {
-            self.interrupt
-                .wait(until.saturating_duration_since(Instant::now()));
+        let (until, interrupt) = (Instant::now() + time, self.maker.interrupt);
+        while Instant::now() < until && !interrupt.has_come() {
+            interrupt.wait(until.saturating_duration_since(Instant::now()));
         }
     }
 }

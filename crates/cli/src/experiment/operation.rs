@@ -1,7 +1,7 @@
 //! Operations in mid-run: what is done to the server while a run asks it, when, and what is written
 //! of it into the run's record.
 
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use lab::target::{Operation, RunningServer, Topology};
@@ -122,15 +122,15 @@ pub(super) struct Performed {
     result: Result<Option<Duration>, String>,
 }
 
-/// Does the operation of a cell to its server once the run has made the file `begun`; none if the
-/// run is over before. What has begun goes to its end, unless somebody interrupts it.
+/// Does the operation of a cell to its server once the load of the run has begun; none if the run
+/// is over before. What has begun goes to its end, unless somebody interrupts it.
 pub(super) fn perform(
     (server, operation): (&ServerCell, Operation),
     started: &mut RunningServer,
-    (run, timing, begun): (&Run, Timing, &Path),
+    (run, timing, begun): (&Run, Timing, &AtomicBool),
     (is_over, is_interrupted): (&dyn Fn() -> bool, &dyn Fn() -> bool),
 ) -> Option<Performed> {
-    wait(is_over, || begun.exists())?;
+    wait(is_over, || begun.load(Ordering::Acquire))?;
     let begun_at = Instant::now();
     let due_at = begun_at + timing.at.after(run)?;
     wait(is_over, || Instant::now() >= due_at)?;

@@ -1,8 +1,7 @@
 //! One run of an experiment, in a process of its own.
 
 use std::fs;
-use std::path::Path;
-use std::process::ExitStatus;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
@@ -21,31 +20,27 @@ use super::operation::{self, Performed, Timing};
 use super::servers::{self, ServerCell};
 use crate::failure::Failure;
 use crate::run::group::Group;
-use crate::signals::Interrupt;
-use crate::turn;
-
-/// Name of the file in a server's folder that a run makes when its load begins.
-const BEGUN: &str = "run-begun";
+use crate::turn::{Made, Maker, Places};
 
 /// Hooks, run, hooks; its figures in a line.
 pub(super) fn make(
     experiment: &Experiment,
     turn: &Turn,
     folder: &Folder,
-    interrupt: &Interrupt,
+    maker: &Maker<'_>,
 ) -> Result<String, Failure> {
     let log = folder.hooks_log()?;
     let shell = Shell {
         experiment: &experiment.name,
         turn,
         log: &log,
-        interrupt,
+        interrupt: maker.interrupt,
     };
     let all: Vec<&Hooks> = [&experiment.hooks].into_iter().chain(&turn.hooks).collect();
     hooks::around(
         &all,
         |hooks| shell.before(hooks),
-        || runs(experiment, turn, folder, interrupt),
+        || runs(experiment, turn, folder, maker),
         |hooks| shell.after(hooks),
     )
 }
@@ -55,8 +50,9 @@ fn runs(
     experiment: &Experiment,
     turn: &Turn,
     folder: &Folder,
-    interrupt: &Interrupt,
+    maker: &Maker<'_>,
 ) -> Result<String, Failure> {
+    let interrupt = maker.interrupt;
     // A hook that was just over when the signal came has no run after it.
     if interrupt.has_come() {
         return Err(Failure::in_operation(format!("{turn}: interrupted")));
@@ -72,7 +68,7 @@ fn runs(
             gate::wait(&groups, interrupt)?;
         }
         for run in all {
-            figures = make_one(&run, &groups, folder, interrupt)?;
+            figures = make_one(&run, &groups, folder, maker)?;
         }
         changed.map_or(Ok(()), Changed::restore)?;
         return Ok(figures);
@@ -91,7 +87,7 @@ fn runs(
             &groups,
             (server, &mut started),
             (folder, experiment.timing),
-            interrupt,
+            maker,
         );
         if let Some(line) = started.account() {
             folder.write_line(&run, &line)?;
@@ -115,23 +111,21 @@ fn make_with(
     groups: &[Group],
     (server, started): (&ServerCell, &mut RunningServer),
     (folder, timing): (&Folder, Timing),
-    interrupt: &Interrupt,
+    maker: &Maker<'_>,
 ) -> Result<String, Failure> {
     let Some(operation) = run.turn.operation else {
-        let status = started.near(|| launch(run, groups, (folder, None), interrupt))??;
-        return finish(run, folder, (status, None), || started.check_alive());
+        let made = started.near(|| launch(run, groups, (folder, None), maker))??;
+        return finish(run, folder, (made, None), || started.check_alive());
     };
-    let begun = started.folder().join(BEGUN);
-    // That of the run before.
-    let _ = fs::remove_file(&begun);
+    let (interrupt, begun) = (maker.interrupt, AtomicBool::new(false));
     let network = started.shared_network();
-    let launch = || launch(run, groups, (folder, Some(&begun)), interrupt);
+    let launch = || launch(run, groups, (folder, Some(&begun)), maker);
     let near = || match &network {
         Some(network) => network.near(launch).map_err(Failure::from)?,
         None => launch(),
     };
     // Not the operation: what a thread starts ends with it.
-    let (status, performed) = thread::scope(|scope| {
+    let (made, performed) = thread::scope(|scope| {
         let running = scope.spawn(near);
         let is_interrupted = || interrupt.has_come();
         let is_over = || running.is_finished() || is_interrupted();
@@ -143,12 +137,12 @@ fn make_with(
         );
         (running.join(), performed)
     });
-    let status = status.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    if performed.is_none() && status.success() && !interrupt.has_come() {
+    let made = made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    if performed.is_none() && made.is_well() && !interrupt.has_come() {
         let why = format!("it was over before its operation {operation}");
         return Err(failed(run, &why));
     }
-    finish(run, folder, (status, performed), || started.check_alive())
+    finish(run, folder, (made, performed), || started.check_alive())
 }
 
 /// Makes a run that asks whatever its flags say.
@@ -156,29 +150,28 @@ fn make_one(
     run: &Run<'_>,
     groups: &[Group],
     folder: &Folder,
-    interrupt: &Interrupt,
+    maker: &Maker<'_>,
 ) -> Result<String, Failure> {
-    let status = launch(run, groups, (folder, None), interrupt)?;
-    finish(run, folder, (status, None), || Ok(()))
+    let made = launch(run, groups, (folder, None), maker)?;
+    finish(run, folder, (made, None), || Ok(()))
 }
 
 /// Makes a run in a process of its own, and waits for its end.
 fn launch(
     run: &Run<'_>,
     groups: &[Group],
-    (folder, begun): (&Folder, Option<&Path>),
-    interrupt: &Interrupt,
-) -> Result<ExitStatus, Failure> {
+    (folder, begun): (&Folder, Option<&AtomicBool>),
+    maker: &Maker<'_>,
+) -> Result<Made, Failure> {
     let unfinished = folder.unfinished(run);
     // What is left of a run that did not succeed must not pass for this one's.
     let _ = fs::remove_file(&unfinished);
-    let log = folder.log(run)?;
-    let places = turn::Places {
+    let places = Places {
         record: &unfinished,
-        log: Some(&log),
+        log: Some(folder.log(run)?),
         begun,
     };
-    turn::make(groups, &places, interrupt).map_err(|error| {
+    maker.make(groups, &places).map_err(|error| {
         let line = run.turn.command_line();
         Failure::in_operation(format!("cannot start `{line}`: {error}"))
     })
@@ -193,7 +186,7 @@ fn failed(run: &Run<'_>, why: &str) -> Failure {
 fn finish(
     run: &Run<'_>,
     folder: &Folder,
-    (status, performed): (ExitStatus, Option<Performed>),
+    (made, performed): (Made, Option<Performed>),
     check_server: impl FnOnce() -> anyhow::Result<()>,
 ) -> Result<String, Failure> {
     let unfinished = folder.unfinished(run);
@@ -202,8 +195,7 @@ fn finish(
     let is_alive = check_server().map_err(|error| failed(format!("{error:#}")));
     let Ok(text) = fs::read_to_string(&unfinished) else {
         is_alive?;
-        let said = folder.error(run).unwrap_or_else(|| status.to_string());
-        return Err(failed(format!("the run left no record: {said}")));
+        return Err(failed(format!("the run left no record: {made}")));
     };
     let mut record = RunRecord::from_json(&text).map_err(failed)?;
     let noted = match performed {
@@ -220,8 +212,8 @@ fn finish(
     }
     noted.map_err(failed)?;
     is_alive?;
-    if !status.success() {
-        return Err(failed(format!("the run failed ({status})")));
+    if !made.is_well() {
+        return Err(failed(format!("the run failed ({made})")));
     }
     fs::rename(&unfinished, folder.record(run)).map_err(|error| failed(error.to_string()))?;
     Ok(figures(&record))

@@ -113,7 +113,7 @@ impl Elsewhere {
     pub(super) fn start(
         &self,
         clock: Clock,
-        (interrupt, is_quiet): (&Interrupt, bool),
+        (interrupt, note): (&Interrupt, &dyn Fn(&str)),
     ) -> Result<Fleet, Failure> {
         match self {
             Elsewhere::Hosts(hosts) => hosts.start(clock, interrupt),
@@ -124,11 +124,6 @@ impl Elsewhere {
                 patience,
             } => {
                 let gate = Gate::open(*listen, keys, own_hello(binary()?), *agents)?;
-                let note = |line: &str| {
-                    if !is_quiet {
-                        tell!("{line}");
-                    }
-                };
                 note(&format!(
                     "waiting for {agents} agents at {} (`throng fleet agent`)",
                     gate.address()

@@ -91,7 +91,7 @@ pub(super) fn measure_on(
     let mut groups = groups.to_vec();
     let source = Source::Elsewhere(elsewhere.clone());
     let fleet = runner.fleet(&source, || {
-        elsewhere.start(Clock::of_host(), (runner.interrupt, runner.is_quiet))
+        elsewhere.start(Clock::of_host(), (runner.interrupt, &*runner.note))
     })?;
     let division = elsewhere::divide(&mut prepared.requests, &mut groups, &fleet)?;
     super::check_loss(&groups[0].run, &division)?;

@@ -18,24 +18,37 @@ pub(super) enum Source {
     Elsewhere(Elsewhere),
 }
 
+/// Shows a line.
+pub(crate) type Note<'a> = Box<dyn Fn(&str) + 'a>;
+
 /// What the runs of a command have in common. Its end ends the agents.
 pub(crate) struct Runner<'a> {
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) live: &'a Live,
-    /// Nothing is said of what goes on between the runs, such as agents that come.
-    pub(crate) is_quiet: bool,
+    /// Shows a line about what goes on between the runs, such as agents that come.
+    pub(super) note: Note<'a>,
     /// No run follows the next one.
     is_last: Cell<bool>,
     fleet: RefCell<Option<(Source, Fleet)>>,
 }
 
 impl<'a> Runner<'a> {
-    /// For any number of runs.
+    /// For any number of runs; says nothing between them if `is_quiet`.
     pub(crate) fn new(interrupt: &'a Interrupt, live: &'a Live, is_quiet: bool) -> Self {
+        let note = move |line: &str| {
+            if !is_quiet {
+                tell!("{line}");
+            }
+        };
+        Runner::with_notes(interrupt, live, Box::new(note))
+    }
+
+    /// The same, where notes are shown otherwise.
+    pub(crate) fn with_notes(interrupt: &'a Interrupt, live: &'a Live, note: Note<'a>) -> Self {
         Runner {
             interrupt,
             live,
-            is_quiet,
+            note,
             is_last: Cell::new(false),
             fleet: RefCell::default(),
         }

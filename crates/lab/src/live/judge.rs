@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use measure::{EndedBy, RunRecord, Verdict};
+use serde::{Deserialize, Serialize};
 
 /// What limits a run, as far as it was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
     /// The verdict.
     pub verdict: Verdict,

@@ -77,7 +77,8 @@ impl Live {
         self.ring().wants_verdicts = true;
     }
 
-    fn wants_verdicts(&self) -> bool {
+    /// True if a reader shows verdicts.
+    pub fn wants_verdicts(&self) -> bool {
         self.ring().wants_verdicts
     }
 

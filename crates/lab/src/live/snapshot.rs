@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use measure::Interval;
+use serde::{Deserialize, Serialize};
 
 use super::Judged;
 
@@ -32,7 +33,7 @@ pub struct Place {
 }
 
 /// What a run shows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Shown {
     /// How far it is.
     pub phase: Phase,
@@ -50,7 +51,7 @@ pub struct Shown {
 }
 
 /// A group of clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ShownGroup {
     /// Its name.
     pub name: String,
@@ -59,7 +60,7 @@ pub struct ShownGroup {
 }
 
 /// An agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownAgent {
     /// Its host; none if it is that of its lead.
     pub host: Option<String>,
@@ -70,7 +71,7 @@ pub struct ShownAgent {
 }
 
 /// How far a run is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// It prepares, connects its clients or warms up: no interval has ended.
     #[default]

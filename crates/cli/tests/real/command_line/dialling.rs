@@ -54,12 +54,7 @@ impl Lab {
         );
         let mut command = Command::new(THRONG);
         command.args(line.split_whitespace()).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut lead = Running::from_command(command);
-        let line = lead.wait_for("waiting for");
-        let address = line.split(" at ").nth(1).unwrap();
-        let address = address.split_whitespace().next().unwrap();
-        (lead, address.parse().unwrap())
+        waiting(command)
     }
 
     /// The same of a sweep over three rates.
@@ -76,6 +71,16 @@ impl Lab {
         let keys = &self.keys;
         Agent::start(THRONG, &format!("{lead} --keys {keys} --index {index}"))
     }
+}
+
+/// Starts a lead, which says where it waits for agents.
+fn waiting(mut command: Command) -> (Running, SocketAddr) {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut lead = Running::from_command(command);
+    let line = lead.wait_for("waiting for");
+    let address = line.split(" at ").nth(1).unwrap();
+    let address = address.split_whitespace().next().unwrap();
+    (lead, address.parse().unwrap())
 }
 
 /// An agent; killed when dropped.
@@ -378,4 +383,36 @@ fn agents_that_dialled_end_with_their_lead() {
     let (lead, agents) = begun(&lab);
     lead.signal("KILL");
     assert_eq!(agents.map(Stays::end), [Some(97); 3]);
+}
+
+/// Both sides of a comparison have the same agents, which dial once.
+#[test]
+fn agents_that_dial_serve_both_sides_of_a_comparison() {
+    let lab = Lab::new("dialling-compare");
+    let records = lab.folder.path("records");
+    let keys = &lab.keys;
+    let side = format!(
+        "run {} --clients 4 --duration 300ms --timeout 20s --agents 2 --listen 127.0.0.1:0 \
+         --keys {keys} --rate",
+        lab.flags
+    );
+    let mut command = Command::new(THRONG);
+    command.args(["compare", "--a", &format!("{side} 100")]);
+    command.args(["--b", &format!("{side} 100"), "--rounds", "2"]);
+    command.args(["--records", &records]).stdin(Stdio::null());
+    let (mut lead, address) = waiting(command);
+    let agents = [1, 0].map(|index| Stays::new(lab.agent(address, index)));
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    for agent in agents {
+        assert_eq!(agent.end(), Some(0), "{said}");
+    }
+    let folders = ["a", "b"].map(|it| format!("{records}/{it}"));
+    let files = folders.iter().flat_map(|it| fs::read_dir(it).unwrap());
+    let files = files.map(|it| fs::read_to_string(it.unwrap().path()).unwrap());
+    let runs: Vec<RunRecord> = files.map(|it| RunRecord::from_json(&it).unwrap()).collect();
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|it| it.generators == 2));
+    let sent = runs.iter().map(|it| it.total.counts.sent).sum::<u64>();
+    assert_eq!(lab.responder.counters().get("queries received"), sent);
 }

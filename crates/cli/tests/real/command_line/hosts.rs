@@ -391,3 +391,73 @@ fn nobody_starts_without_all() {
     wait_until_ended(&parts);
     assert_eq!(fleet.received(), 0);
 }
+
+/// Their runs are processes of their own, as each experiment's are, but for the agents.
+#[test]
+fn agents_are_started_once_for_an_experiment_and_for_a_comparison() {
+    let fleet = Fleet::new("hosts-experiment", &["here", "day"]);
+    let flag = |name: &str| {
+        let mut words = fleet.flags.split(' ').skip_while(|word| *word != name);
+        words.nth(1).unwrap().to_owned()
+    };
+    let names = flag("--names");
+    // Each run asks what its hook has written.
+    let text = format!(
+        "name = \"hosts\"\nrepetitions = 2\n[run]\nserver = \"{}\"\nnames = \"{names}\"\n\
+         hosts = \"{}\"\nssh = \"{}\"\nduration = \"300ms\"\ntimeout = \"20s\"\n\
+         [matrix]\nrate = [100, 200]\n\
+         [hooks]\nbefore = \"echo more-$THRONG_REPETITION-$$.example. A >> {names}\"\n",
+        flag("--server"),
+        flag("--hosts"),
+        flag("--ssh"),
+    );
+    let file = fleet.folder.write("experiment.toml", text);
+    let out = fleet.folder.path("out");
+    throng(&format!("experiment run {file} --output {out}")).succeeded();
+    let read = |folder: &str| {
+        let files = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
+        let files = files.filter(|it| it.extension().is_some_and(|it| it == "json"));
+        let read = |path| RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
+        files.map(read).collect::<Vec<_>>()
+    };
+    let mut records = read(&format!("{out}/records"));
+    let mut asked: Vec<u64> = (records.iter())
+        .map(|it| it.scenario.questions.count)
+        .collect();
+    asked.sort_unstable();
+    assert_eq!(asked, [101, 102, 103, 104]);
+    assert!(records.iter().all(|it| it.generators == 2));
+    let started = |fleet: &Fleet| {
+        let started = fs::read_to_string(fleet.folder.path("started")).unwrap();
+        let mut started: Vec<String> = started.lines().map(str::to_owned).collect();
+        started.sort_unstable();
+        started
+    };
+    assert_eq!(started(&fleet), ["day", "here"]);
+
+    let kept = fleet.folder.path("kept");
+    let side = format!("run {} --duration 300ms --timeout 20s --rate", fleet.flags);
+    let compared = Command::new(THRONG)
+        .args(["compare", "--a", &format!("{side} 100")])
+        .args([
+            "--b",
+            &format!("{side} 100"),
+            "--rounds",
+            "2",
+            "--records",
+            &kept,
+        ])
+        .output();
+    let compared = compared.unwrap();
+    let said = String::from_utf8_lossy(&compared.stderr);
+    assert!(compared.status.success(), "{said}");
+    assert_eq!(started(&fleet), ["day", "day", "here", "here"]);
+    records.extend(
+        ["a", "b"]
+            .iter()
+            .flat_map(|it| read(&format!("{kept}/{it}"))),
+    );
+    assert_eq!(records.len(), 8);
+    let sent = records.iter().map(|it| it.total.counts.sent).sum::<u64>();
+    assert_eq!(fleet.received(), sent);
+}
