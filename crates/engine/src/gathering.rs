@@ -39,6 +39,8 @@ pub struct Gathering {
     /// Those that are not complete, by group; the first is number `complete`.
     waiting: VecDeque<Vec<Option<Interval>>>,
     complete: usize,
+    /// Workers at work that have not told the first of those.
+    behind: usize,
     intervals: Intervals,
     /// The total of each group.
     groups: Vec<Option<Interval>>,
@@ -63,8 +65,10 @@ impl Gathering {
 
     /// Of these workers, in so many groups.
     pub fn at(workers: impl Iterator<Item = WorkerId>, groups: usize) -> Self {
+        let told: BTreeMap<WorkerId, usize> = workers.map(|worker| (worker, 0)).collect();
         Gathering {
-            told: workers.map(|worker| (worker, 0)).collect(),
+            behind: told.len(),
+            told,
             waiting: VecDeque::new(),
             complete: 0,
             intervals: Intervals::default(),
@@ -77,6 +81,7 @@ impl Gathering {
         let told = self.told.get_mut(&place).expect("made for every worker");
         let index = *told - self.complete;
         *told += 1;
+        self.behind -= usize::from(index == 0);
         if index == self.waiting.len() {
             self.waiting.push_back(vec![None; self.groups.len()]);
         }
@@ -93,13 +98,13 @@ impl Gathering {
 
     /// The worker has told all its intervals.
     pub fn end(&mut self, place: WorkerId) {
-        self.told.remove(&place);
+        let told = self.told.remove(&place);
+        self.behind -= usize::from(told == Some(self.complete));
     }
 
     /// Shows the intervals that have become complete to `on_progress`, and keeps them.
     pub fn settle(&mut self, mut on_progress: impl FnMut(&Progress)) {
-        let complete = self.told.values().copied().min().unwrap_or(usize::MAX);
-        while self.complete < complete
+        while self.behind == 0
             && let Some(groups) = self.waiting.pop_front()
         {
             let mut all: Option<Interval> = None;
@@ -125,6 +130,8 @@ impl Gathering {
             on_progress(&progress);
             self.intervals.push(progress.interval);
             self.complete += 1;
+            let told = self.told.values();
+            self.behind = told.filter(|told| **told == self.complete).count();
         }
     }
 
@@ -136,6 +143,7 @@ impl Gathering {
     /// The intervals of all, and the total of each group.
     pub fn finish(mut self) -> (Intervals, Vec<Interval>) {
         self.told.clear();
+        self.behind = 0;
         self.settle(|_| {});
         let groups = self.groups.into_iter().map(Option::unwrap_or_default);
         (self.intervals, groups.collect())

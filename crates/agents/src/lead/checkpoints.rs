@@ -113,13 +113,16 @@ impl Checkpoints {
         }
         let (number, agents) = (self.each[agent].intervals_told, self.each.len());
         let told = self.told.entry(number);
-        told.or_insert_with(|| vec![None; agents])[agent] = Some(record.to_owned());
-        let told = &self.told[&number];
-        let of_agent = |(own, since): (&Option<String>, &Since)| {
-            own.as_ref().or(since.record.as_ref()).cloned()
-        };
-        let records: Option<Vec<String>> = told.iter().zip(&self.each).map(of_agent).collect();
-        let Some(records) = records else { return false };
+        let told = told.or_insert_with(|| vec![None; agents]);
+        told[agent] = Some(record.to_owned());
+        let is_there =
+            |(own, since): (&Option<String>, &Since)| own.is_some() || since.record.is_some();
+        if !told.iter().zip(&self.each).all(is_there) {
+            return false;
+        }
+        let told = std::mem::take(told).into_iter().zip(&self.each);
+        let records = told.filter_map(|(own, since)| own.or_else(|| since.record.clone()));
+        let records = records.collect();
         self.told = self.told.split_off(&(number + 1));
         self.common = Some(Common {
             records,

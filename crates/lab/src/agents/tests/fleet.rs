@@ -19,6 +19,7 @@ use measure::facts::HostFacts;
 use measure::{Interval, RunRecord};
 use proto::query::QueryOptions;
 use proto::{Instant, Transport};
+use responder::Delay;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -84,6 +85,10 @@ pub(super) struct Scene {
     pub(super) on_loss: OnAgentLoss,
     pub(super) duration: Duration,
     pub(super) seed: u64,
+    /// Of each client.
+    pub(super) rate_qps: f64,
+    /// How late the target answers.
+    pub(super) delay: Delay,
 }
 
 /// What came of it.
@@ -98,6 +103,8 @@ pub(super) struct Came {
     pub(super) last_sent: Vec<Option<Instant>>,
     /// The greatest difference of their starts.
     pub(super) start_spread: Duration,
+    /// What the first agent told of its run, each as a frame, and how long after the start.
+    pub(super) told: Vec<(Duration, Vec<u8>)>,
 }
 
 /// One direction between a lead and an agent.
@@ -177,6 +184,7 @@ struct Process {
     to_agent: Wire,
     last_sent: Option<Instant>,
     starts_at: Option<Instant>,
+    told: Vec<(Instant, Vec<u8>)>,
 }
 
 impl Process {
@@ -209,6 +217,7 @@ impl Process {
             to_agent: Wire::new(),
             last_sent: None,
             starts_at: None,
+            told: Vec::new(),
         }
     }
 
@@ -226,7 +235,10 @@ impl Process {
         }
         self.link.pass(own);
         let said = std::mem::take(&mut *self.said.lock().unwrap());
-        said.into_iter().for_each(|it| self.link.say(it));
+        for message in said {
+            self.told.push((now, agents::encode(&message).unwrap()));
+            self.link.say(message);
+        }
         while let Some(order) = self.link.poll_order() {
             match order {
                 Order::Setup(..) => self.prepared_at = Some(now + self.prepares),
@@ -326,6 +338,7 @@ impl Cast {
 
     fn came(self, now: Instant, groups: &[RunRequest], received: u64) -> Came {
         let lead = self.lead.into_inner();
+        let lead_start = lead.start;
         let result = (lead.life != Life::Gone).then(|| {
             let outcome = lead.lead.finish(now)?;
             let of_host = (Duration::ZERO, BTreeMap::new());
@@ -337,17 +350,21 @@ impl Cast {
         let processes: Vec<Process> = processes.collect();
         let starts = || processes.iter().filter_map(|it| it.starts_at);
         let spread = starts().max().zip(starts().min());
+        let started = lead_start.unwrap_or(Instant::ZERO);
+        let told = processes[0].told.iter();
+        let told = told.map(|(at, frame)| (at.duration_since(started), frame.clone()));
         Came {
             result,
             received,
             fault_at: self.fault_at.get(),
             last_sent: processes.iter().map(|it| it.last_sent).collect(),
+            told: told.collect(),
             start_spread: spread.map_or(Duration::ZERO, |(last, first)| last.duration_since(first)),
         }
     }
 }
 
-fn hello() -> Hello {
+pub(super) fn hello() -> Hello {
     Hello::new("same".to_owned(), (1, 1_024), None)
 }
 
@@ -358,14 +375,14 @@ struct Simulated {
     is_open: bool,
 }
 
-fn request(scene: &Scene) -> RunRequest {
+pub(super) fn request(scene: &Scene) -> RunRequest {
     let names: String = (0..50).map(|it| format!("www-{it}.example. A\n")).collect();
     let questions = names_file::parse_text(names.as_bytes(), &QueryOptions::default()).unwrap();
     let clients = 3 * scene.agents as u32;
     let target = "192.0.2.53:53".parse().unwrap();
     let plan = Plan {
         arrival: Arrival::Open {
-            rate_qps: 10.0 * f64::from(clients),
+            rate_qps: scene.rate_qps * f64::from(clients),
             process: Arrivals::Constant,
             burst: 1,
         },
@@ -415,6 +432,8 @@ impl Scene {
             on_loss: OnAgentLoss::End,
             duration: Duration::from_secs(50),
             seed: 1,
+            rate_qps: 10.0,
+            delay: Delay::Constant(DELAY),
         }
     }
 
@@ -440,7 +459,7 @@ impl Scene {
             ..WorldConfig::default()
         });
         let mut simulation = Simulation::default();
-        simulation.responder.behaviour.delay = responder::Delay::Constant(DELAY);
+        simulation.responder.behaviour.delay = self.delay;
         // Nobody starts it: the target only wants to know when the run is.
         let of_target = Arc::new(Control::new(1));
         let targets = Target::open_all(&groups, &simulation, (&world, &of_target)).unwrap();

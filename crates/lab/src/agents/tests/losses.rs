@@ -219,6 +219,7 @@ fn whatever_is_lost_when_nothing_is_counted_wrong() {
             on_loss: OnAgentLoss::ALL[below(3)],
             duration: Duration::from_secs(10 + below(40) as u64),
             seed,
+            ..Scene::new(Fault::Nothing, Stage::Middle)
         };
         let came = scene.play();
         if let Some(Ok(record)) = &came.result {

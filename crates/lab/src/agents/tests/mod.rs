@@ -3,3 +3,4 @@
 
 mod fleet;
 mod losses;
+mod many;
