@@ -450,16 +450,25 @@ impl Scene {
         }
     }
 
+    /// Its network and its target.
+    pub(super) fn simulation(&self) -> Simulation {
+        let mut simulation = Simulation {
+            world: WorldConfig {
+                seed: self.seed,
+                link: Link::constant(Duration::from_millis(1)),
+                ..WorldConfig::default()
+            },
+            ..Simulation::default()
+        };
+        simulation.responder.behaviour.delay = self.delay;
+        simulation
+    }
+
     /// Plays it to its end, and for as long afterwards as an agent may go on.
     pub(super) fn play(&self) -> Came {
         let groups = [request(self)];
-        let world = World::new(WorldConfig {
-            seed: self.seed,
-            link: Link::constant(Duration::from_millis(1)),
-            ..WorldConfig::default()
-        });
-        let mut simulation = Simulation::default();
-        simulation.responder.behaviour.delay = self.delay;
+        let simulation = self.simulation();
+        let world = World::new(simulation.world.clone());
         // Nobody starts it: the target only wants to know when the run is.
         let of_target = Arc::new(Control::new(1));
         let targets = Target::open_all(&groups, &simulation, (&world, &of_target)).unwrap();

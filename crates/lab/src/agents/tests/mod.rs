@@ -4,3 +4,4 @@
 mod fleet;
 mod losses;
 mod many;
+mod same;
