@@ -26,6 +26,7 @@ mod ends;
 mod eval;
 mod experiment;
 mod experiments;
+mod far;
 mod fit;
 mod flags;
 mod fleet;
