@@ -24,9 +24,9 @@ pub struct Control {
     /// Usable connections of the workers that are not ready, and those of the others when they
     /// were.
     usable: AtomicI64,
-    /// Of a part of a run: whom it tells what, since others decide.
-    part: Option<PartEvents>,
-    /// Of a whole run: its workers tell checkpoints as those of a part do.
+    /// Of an agent: what it reports to its lead, which decides.
+    agent: Option<AgentEvents>,
+    /// Of a whole run: its workers tell checkpoints as those of an agent do.
     tells_checkpoints: AtomicBool,
     /// The run ends when nothing but failures has come back to any of its workers.
     gives_up: bool,
@@ -34,18 +34,18 @@ pub struct Control {
     workers_in_vain: AtomicU32,
 }
 
-/// What a part of a run tells to whoever leads all parts.
+/// What an agent reports to its lead.
 #[derive(Clone)]
-pub struct PartEvents {
-    /// Its workers are ready; [`Control::start_at`] says when all parts start.
+pub struct AgentEvents {
+    /// Its workers are ready; [`Control::start_at`] says when all agents start.
     pub on_ready: Arc<dyn Fn() + Send + Sync>,
-    /// The first queries of all its workers have failed; [`Control::give_up`] ends all parts.
+    /// The first queries of all its workers have failed; [`Control::give_up`] ends all agents.
     pub on_vain: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl std::fmt::Debug for PartEvents {
+impl std::fmt::Debug for AgentEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PartEvents").finish_non_exhaustive()
+        f.debug_struct("AgentEvents").finish_non_exhaustive()
     }
 }
 
@@ -60,7 +60,7 @@ impl Control {
             workers_ready: AtomicU32::new(0),
             start_ns: AtomicU64::new(0),
             usable: AtomicI64::new(0),
-            part: None,
+            agent: None,
             tells_checkpoints: AtomicBool::new(false),
             gives_up: false,
             has_given_up: AtomicBool::new(false),
@@ -68,10 +68,10 @@ impl Control {
         }
     }
 
-    /// For `workers` workers that are a part of those of a run.
-    pub fn of_part(workers: u32, part: PartEvents) -> Self {
+    /// For the `workers` workers of an agent, of those of a run.
+    pub fn for_agent(workers: u32, events: AgentEvents) -> Self {
         Control {
-            part: Some(part),
+            agent: Some(events),
             ..Control::new(workers)
         }
     }
@@ -89,8 +89,8 @@ impl Control {
     pub(crate) fn worker_is_in_vain(&self) {
         let in_vain = 1 + self.workers_in_vain.fetch_add(1, Ordering::Relaxed);
         if in_vain == self.workers {
-            match &self.part {
-                Some(part) => (part.on_vain)(),
+            match &self.agent {
+                Some(agent) => (agent.on_vain)(),
                 None if self.gives_up => self.give_up(),
                 None => {}
             }
@@ -118,17 +118,17 @@ impl Control {
         self.tells_checkpoints.store(true, Ordering::Relaxed);
     }
 
-    /// True if workers tell checkpoints: those of a part always do.
+    /// True if workers tell checkpoints: those of an agent always do.
     pub(crate) fn tells_checkpoints(&self) -> bool {
-        self.is_part() || self.tells_checkpoints.load(Ordering::Relaxed)
+        self.is_agent() || self.tells_checkpoints.load(Ordering::Relaxed)
     }
 
-    /// True if other processes have the rest of the run.
-    pub(crate) fn is_part(&self) -> bool {
-        self.part.is_some()
+    /// True if other agents have the rest of the run.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.agent.is_some()
     }
 
-    /// Fixes the common start, of a part.
+    /// Fixes the common start, of an agent.
     pub fn start_at(&self, start: Instant) {
         self.start_ns
             .store(start.as_nanos().max(1), Ordering::Release);
@@ -175,8 +175,8 @@ impl Control {
     /// Called once by each worker when its clients are set up. The last one fixes the start.
     pub(crate) fn worker_is_ready(&self, now: Instant) {
         if self.workers_ready.fetch_add(1, Ordering::AcqRel) + 1 == self.workers {
-            match &self.part {
-                Some(part) => (part.on_ready)(),
+            match &self.agent {
+                Some(agent) => (agent.on_ready)(),
                 None => self.start_at(now + START_DELAY),
             }
         }

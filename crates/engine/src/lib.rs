@@ -32,11 +32,11 @@ mod worker;
 use std::net::SocketAddr;
 
 pub use collected::Collected;
-pub use control::{Control, PartEvents};
+pub use control::{AgentEvents, Control};
 pub use gathering::{Gathering, Progress};
 pub use observer::{Ending, Observation, Observations, Observed, Observer, observer};
 pub use thread_workers::ThreadWorkers;
-pub use threads::{Outcome, PartOfRun, RunOptions, WorkerOutcome, run};
+pub use threads::{AgentShare, Outcome, RunOptions, WorkerOutcome, run};
 pub use watchdog::{Beat, LOOK_EVERY, PATIENCE, Watchdog};
 pub use worker::{EndedBy, RunInputs, Timeline, TlsNotes, TlsSettings, Window, WorkerSummary};
 

@@ -27,24 +27,24 @@ pub struct RunOptions {
     pub cpus: Vec<usize>,
     /// What is to move the octets.
     pub driver: DriverChoice,
-    /// What this process has of the run, if others have the rest.
-    pub part: Option<PartOfRun>,
+    /// Its share of the run, if this process is one of several agents.
+    pub share: Option<AgentShare>,
 }
 
-/// What one of several processes has of a run.
+/// The share of one of several agents of a run.
 #[derive(Clone, Debug)]
-pub struct PartOfRun {
+pub struct AgentShare {
     /// Its threads among those of the run.
     pub threads: Range<u32>,
-    /// The clock that all parts share.
+    /// The clock that all agents share.
     pub clock: Clock,
 }
 
 impl RunOptions {
     /// The threads of this process.
     fn threads(&self, groups: &[RunInputs]) -> Range<u32> {
-        match &self.part {
-            Some(part) => part.threads.clone(),
+        match &self.share {
+            Some(share) => share.threads.clone(),
             None => 0..ThreadWorkers::threads(groups),
         }
     }
@@ -148,7 +148,7 @@ pub fn run(
     control: &Arc<Control>,
     on_progress: impl FnMut(&Progress),
 ) -> Result<Outcome, SetupError> {
-    let shared = options.part.as_ref().map(|part| part.clock);
+    let shared = options.share.as_ref().map(|share| share.clock);
     let clock = shared.unwrap_or_else(Clock::start);
     let (threads, driver) = (options.threads(groups), options.driver);
     let count = threads.len() as u32;

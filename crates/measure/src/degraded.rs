@@ -1,5 +1,5 @@
-//! What is known of a run after a part of its generator was lost. It is no part of the result,
-//! which is that of the last checkpoint of all parts.
+//! What is known of a run after an agent was lost. It is no part of the result,
+//! which is that of the last checkpoint of all agents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use crate::notation::{counted, seconds};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Degraded {
-    /// The parts that were lost, in the order of time.
+    /// The agents that were lost, in the order of time.
     #[schemars(length(min = 1))]
-    pub lost: Vec<LostPart>,
-    /// Processes that were not lost.
+    pub lost: Vec<LostAgent>,
+    /// Agents that were not lost.
     pub survivors: u64,
     /// The sum of `intervals`.
     pub total: Interval,
@@ -24,13 +24,14 @@ pub struct Degraded {
     pub intervals: Vec<Interval>,
 }
 
-/// A process that was lost.
+/// An agent that was lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LostPart {
+pub struct LostAgent {
     /// Its number, from 1.
+    #[serde(alias = "process")]
     #[schemars(range(min = 1))]
-    pub process: u64,
+    pub agent: u64,
     /// What happened to it, such as `signal 9`.
     pub how: String,
     /// When that was noticed, in nanoseconds since the start of the measured run.
@@ -45,14 +46,14 @@ pub struct LostPart {
 
 impl Degraded {
     /// What it means for the reader of a result of so many nanoseconds, one sentence each.
-    pub fn warnings(&self, measured_ns: u64, processes: u64) -> Vec<String> {
+    pub fn warnings(&self, measured_ns: u64, agents: u64) -> Vec<String> {
         let mut warnings: Vec<String> = Vec::new();
         for lost in &self.lost {
             warnings.push(format!(
-                "process {} of {processes} was lost {} after the start of the measured run \
+                "agent {} of {agents} was lost {} after the start of the measured run \
                  ({}): the result is that of the first {}, the last checkpoint of all; it may \
                  have sent at most {} since",
-                lost.process,
+                lost.agent,
                 seconds(lost.noticed_ns),
                 lost.how,
                 seconds(measured_ns),
@@ -62,8 +63,8 @@ impl Degraded {
         if self.survivors > 0 {
             let counts = &self.total.counts;
             let others = match self.survivors {
-                1 => "the other process".to_owned(),
-                number => format!("the other {number} processes"),
+                1 => "the other agent".to_owned(),
+                number => format!("the other {number} agents"),
             };
             warnings.push(format!(
                 "{others} went on for {}: {} and {} are told apart (`degraded`), and are no part \
@@ -82,7 +83,7 @@ impl Degraded {
     /// Names what does not.
     pub(crate) fn check(&self, measured_ns: u64) -> Result<(), String> {
         if self.lost.is_empty() {
-            return Err("degraded: nobody was lost".to_owned());
+            return Err("degraded: no agent was lost".to_owned());
         }
         let sum = Interval::total(&self.intervals);
         if sum.counts != self.total.counts || sum.distributions != self.total.distributions {
@@ -91,8 +92,8 @@ impl Degraded {
                 self.total.counts.sent, sum.counts.sent
             ));
         }
-        let is_wrong = |lost: &&LostPart| {
-            lost.process == 0
+        let is_wrong = |lost: &&LostAgent| {
+            lost.agent == 0
                 || lost.fate_unknown_max < lost.sent
                 || lost.noticed_ns < lost.known_until_ns
         };
@@ -111,7 +112,7 @@ impl Degraded {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn interval(start_ns: u64, end_ns: u64, sent: u64) -> Interval {
@@ -125,13 +126,21 @@ mod tests {
     }
 
     fn degraded() -> Degraded {
-        let intervals = vec![interval(100, 200, 3), interval(200, 250, 1)];
+        degraded_after(100)
+    }
+
+    /// Behind a result of that length.
+    pub(crate) fn degraded_after(result_ns: u64) -> Degraded {
+        let intervals = vec![
+            interval(result_ns, result_ns + 100, 3),
+            interval(result_ns + 100, result_ns + 150, 1),
+        ];
         Degraded {
-            lost: vec![LostPart {
-                process: 2,
+            lost: vec![LostAgent {
+                agent: 2,
                 how: "signal 9".to_owned(),
-                noticed_ns: 150,
-                known_until_ns: 120,
+                noticed_ns: result_ns + 50,
+                known_until_ns: result_ns + 20,
                 sent: 1,
                 fate_unknown_max: 4,
             }],
@@ -146,7 +155,7 @@ mod tests {
         assert_eq!(degraded().check(100), Ok(()));
         type Change = fn(&mut Degraded);
         let wrong: [(&str, Change); 5] = [
-            ("nobody was lost", |it| it.lost.clear()),
+            ("no agent was lost", |it| it.lost.clear()),
             ("is not the sum", |it| it.total.counts.sent += 1),
             ("contradicts itself", |it| it.lost[0].fate_unknown_max = 0),
             ("contradicts itself", |it| it.lost[0].noticed_ns = 119),
@@ -161,10 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_told_who_was_lost_and_what_the_others_did() {
+    fn warnings_name_the_lost_agent_and_what_the_others_did() {
         let told = degraded().warnings(100, 2);
-        assert!(told[0].contains("process 2 of 2 was lost"), "{told:?}");
+        assert!(told[0].contains("agent 2 of 2 was lost"), "{told:?}");
         assert!(told[0].contains("at most 4 queries"), "{told:?}");
-        assert!(told[1].contains("the other process went on"), "{told:?}");
+        assert!(told[1].contains("the other agent went on"), "{told:?}");
     }
 }

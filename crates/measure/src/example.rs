@@ -105,7 +105,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
         throng_version: "0.1.0".into(),
         started_at: "2026-01-28T09:00:00Z".into(),
         generators: 1,
-        processes: 1,
+        agent_count: 1,
         scenario: scenario(seconds * SECOND),
         asked: Vec::new(),
         driver: DriverKind::Epoll,

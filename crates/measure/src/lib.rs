@@ -120,7 +120,7 @@ pub use around::Around;
 pub use capacity::Capacity;
 pub use comparison::Comparison;
 pub use counts::Counts;
-pub use degraded::{Degraded, LostPart};
+pub use degraded::{Degraded, LostAgent};
 pub use evaluation::Evaluation;
 pub use event::Event;
 pub use experience::{ClientExperience, ClientFigures, GroupRecord};

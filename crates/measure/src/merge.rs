@@ -71,24 +71,24 @@ pub fn merge(mut records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord,
     Ok(merged)
 }
 
-/// Merges what the processes of one generator measured, each of a part of the clients. All ran the
-/// same plan at the same time, so nothing but clients, workers and figures adds up. What is the
-/// host's and not the processes' own, `network.kernel`, is left to the caller.
+/// Merges what the agents of one generator measured on its host, each with a share of the clients.
+/// All ran the same plan at the same time, so nothing but clients, workers and figures adds up.
+/// What the host counted, `network.kernel`, is left to the caller.
 ///
 /// None if there is no record.
-pub fn merge_parts(records: Vec<RunRecord>) -> Option<RunRecord> {
+pub fn merge_local_agents(records: Vec<RunRecord>) -> Option<RunRecord> {
     divided(records, |merged, mut record| {
         let generators = merged.generators;
-        add_window_of_part(merged, &record);
-        // Its agent is that of the others.
+        widen_window(merged, &record);
+        // All have the row of the first.
         record.agents.clear();
         add_figures(merged, record);
         merged.generators = generators;
     })
 }
 
-/// As [`merge_parts`], where each part is an agent of its own on a host that counts for itself.
-pub fn merge_agents(mut records: Vec<RunRecord>) -> Option<RunRecord> {
+/// As [`merge_local_agents`], where each agent has a row and a host that counts for itself.
+pub fn merge_remote_agents(mut records: Vec<RunRecord>) -> Option<RunRecord> {
     keep_own_drops(&mut records);
     divided(records, add_figures)
 }
@@ -116,8 +116,8 @@ fn divided(
     let mut merged = rest.next()?;
     let mut is_alone = true;
     for record in rest {
-        add_part(&mut merged.scenario, &record.scenario);
-        add_groups_of_part(&mut merged.groups, &record.groups);
+        add_clients(&mut merged.scenario, &record.scenario);
+        add_groups_of_agent(&mut merged.groups, &record.groups);
         add(&mut merged, record);
         is_alone = false;
     }
@@ -158,36 +158,36 @@ fn only_target(record: &RunRecord) -> TargetRecord {
     )
 }
 
-/// The parts are one run: it began with the first and ended with the last of them.
-fn add_window_of_part(merged: &mut RunRecord, part: &RunRecord) {
-    if let (Some(agent), Some(other)) = (merged.agents.first_mut(), part.agents.first()) {
+/// The agents made one run: it began with the first and ended with the last of them.
+fn widen_window(merged: &mut RunRecord, other: &RunRecord) {
+    if let (Some(agent), Some(other)) = (merged.agents.first_mut(), other.agents.first()) {
         agent.began_us = agent.began_us.min(other.began_us);
         agent.window_us = agent.window_us.max(other.window_us);
     }
 }
 
-/// Adds the groups of a further part by their names.
-fn add_groups_of_part(groups: &mut Vec<GroupRecord>, part: &[GroupRecord]) {
-    for other in part {
+/// Adds the groups of another agent by their names.
+fn add_groups_of_agent(groups: &mut Vec<GroupRecord>, others: &[GroupRecord]) {
+    for other in others {
         let Some(group) = groups.iter_mut().find(|group| group.name == other.name) else {
             groups.push(other.clone());
             continue;
         };
         let mut scenario = group.scenario.clone();
-        add_part(&mut scenario, &other.scenario);
+        add_clients(&mut scenario, &other.scenario);
         group.merge(other);
         group.scenario = scenario;
     }
 }
 
-/// What a part of the clients adds to the scenario of all.
-fn add_part(merged: &mut ScenarioRecord, part: &ScenarioRecord) {
-    merged.clients += part.clients;
-    merged.workers += part.workers;
-    // Negotiated with the first connection; a part may have had none.
+/// Adds what an agent had of the clients to the scenario of all.
+fn add_clients(merged: &mut ScenarioRecord, other: &ScenarioRecord) {
+    merged.clients += other.clients;
+    merged.workers += other.workers;
+    // Negotiated with the first connection; an agent may have had none.
     let negotiated = |tls: &Option<TlsFacts>| tls.as_ref().is_some_and(|tls| tls.version.is_some());
-    if !negotiated(&merged.tls) && part.tls.is_some() {
-        merged.tls.clone_from(&part.tls);
+    if !negotiated(&merged.tls) && other.tls.is_some() {
+        merged.tls.clone_from(&other.tls);
     }
 }
 
@@ -272,7 +272,7 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     merged.widen_intervals(width);
     record.widen_intervals(width);
     merged.generators += record.generators;
-    merged.processes += record.processes;
+    merged.agent_count += record.agent_count;
     merged.responses_in_window += record.responses_in_window;
     merged.measured_ns = merged.measured_ns.max(record.measured_ns);
     merged.started_at = merged.started_at.clone().min(record.started_at);

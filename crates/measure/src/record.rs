@@ -53,10 +53,11 @@ pub struct RunRecord {
     /// Generators whose records were merged into this one; 1 for a single run.
     #[schemars(range(min = 1))]
     pub generators: u64,
-    /// Processes that simulated clients, of all generators: more than one a generator where one
-    /// may not open enough files, or where more were asked for.
+    /// Agents, the processes that simulated clients, of all generators: more than one a generator
+    /// where one process may not open enough files, or where more were asked for.
+    #[serde(alias = "processes")]
     #[schemars(range(min = 1))]
-    pub processes: u64,
+    pub agent_count: u64,
     /// What was run.
     pub scenario: ScenarioRecord,
     /// What was asked for, of each group of clients, without secrets; none in a record of a version
@@ -158,8 +159,8 @@ pub struct RunRecord {
     pub simulation: Option<SimulationRecord>,
     /// What ended the run.
     pub ended_by: EndedBy,
-    /// What is known of the time after the result, if a part of the generator was lost; nothing of
-    /// it is in any other figure.
+    /// What is known of the time after the result, if an agent was lost; nothing of it is
+    /// in any other figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<Degraded>,
     /// How the run began, what it sustained and how that drifted; none if nothing was answered, or
@@ -254,7 +255,7 @@ pub enum EndedBy {
     TargetGone,
     /// The user interrupted it.
     Interrupted,
-    /// A part of the generator was lost: the result is that of the last checkpoint of all parts.
+    /// An agent was lost: the result is that of the last checkpoint of all agents.
     AgentLost,
     /// Nothing: the command was killed, and this is what it had measured until its last checkpoint.
     Killed,

@@ -119,7 +119,7 @@ fn header(record: &RunRecord) -> String {
         EndedBy::Duration | EndedBy::Queries => "",
         EndedBy::TargetGone => ", then the target was gone",
         EndedBy::Interrupted => ", then interrupted",
-        EndedBy::AgentLost => ", then a part of the generator was lost",
+        EndedBy::AgentLost => ", then an agent was lost",
         EndedBy::Killed => " until its last checkpoint, then it was killed",
     };
     let kind = match (record.driver, record.self_test) {
@@ -149,8 +149,8 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
         counted(scenario.clients, "client"),
         counted(scenario.workers, "worker")
     );
-    if record.processes > record.generators {
-        workers.push_str(&format!(" in {} processes", count(record.processes)));
+    if record.agent_count > record.generators {
+        workers.push_str(&format!(" of {} agents", count(record.agent_count)));
     }
     let load = match record.asks_nothing() {
         true => without_queries::load(record),

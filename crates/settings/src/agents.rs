@@ -1,4 +1,4 @@
-//! What a run in several processes does when it loses one of them.
+//! What a run by several agents does when it loses one of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

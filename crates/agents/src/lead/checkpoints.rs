@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use engine::Gathering;
-use measure::degraded::LostPart;
+use measure::degraded::LostAgent;
 use measure::{Counts, Degraded, Interval, Intervals, RunRecord};
 
 use super::fate::Known;
@@ -227,8 +227,8 @@ impl Checkpoints {
             let loss = since.lost.as_ref()?;
             let sent = since.intervals.iter().map(|(_, it)| it.counts.sent).sum();
             let known_until_ns = self.known_until_ns(agent);
-            Some(LostPart {
-                process: agent as u64 + 1,
+            Some(LostAgent {
+                agent: agent as u64 + 1,
                 how: loss.how.clone(),
                 noticed_ns: loss.noticed_ns.max(known_until_ns),
                 known_until_ns,
@@ -236,7 +236,7 @@ impl Checkpoints {
                 fate_unknown_max: loss.sent_unknown_max.saturating_add(sent),
             })
         });
-        let mut lost: Vec<LostPart> = lost.collect();
+        let mut lost: Vec<LostAgent> = lost.collect();
         lost.sort_by_key(|lost| lost.noticed_ns);
         let (intervals, _) = gathering.finish().0.finish(u64::MAX);
         Degraded {
@@ -300,7 +300,7 @@ mod tests {
         let sent = degraded
             .lost
             .iter()
-            .map(|it| (it.process, it.sent, it.fate_unknown_max));
+            .map(|it| (it.agent, it.sent, it.fate_unknown_max));
         assert_eq!(sent.collect::<Vec<_>>(), [(2, 10, 17), (3, 0, 7)]);
         assert_eq!(degraded.survivors, 1);
     }

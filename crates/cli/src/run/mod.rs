@@ -41,7 +41,7 @@ pub(crate) use runner::Runner;
 pub(crate) use shares::show_shares;
 
 /// True if the run was in vain; or if the script of all clients of a group has failed, a worker did
-/// not end or a process was lost, which is told.
+/// not end or an agent was lost, which is told.
 pub(crate) fn is_failure(record: &RunRecord) -> bool {
     let mut errors: Vec<String> = record.groups.iter().filter_map(failed_script).collect();
     let workers = record.workers.iter().enumerate();
@@ -49,7 +49,7 @@ pub(crate) fn is_failure(record: &RunRecord) -> bool {
     errors.extend(stuck.map(|(number, _)| {
         format!("worker {number} did not end with the run: not all that it did is in the result")
     }));
-    errors.extend(lost_processes(record));
+    errors.extend(lost_agents(record));
     errors.iter().for_each(|error| tell!("error: {error}"));
     was_in_vain(record) || !errors.is_empty()
 }
@@ -82,21 +82,21 @@ pub(crate) fn measure(group: &Group, runner: &Runner<'_>) -> Result<RunRecord, F
     whole(measure_groups(std::slice::from_ref(group), runner)?)
 }
 
-/// Refuses the record of a run that has lost a process, as one of several that are compared.
+/// Refuses the record of a run that has lost an agent, as one of several that are compared.
 pub(crate) fn whole(record: RunRecord) -> Result<RunRecord, Failure> {
-    match lost_processes(&record).first() {
+    match lost_agents(&record).first() {
         None => Ok(record),
         Some(lost) => Err(Failure::in_operation(lost)),
     }
 }
 
-/// What is told of each process that was lost.
-fn lost_processes(record: &RunRecord) -> Vec<String> {
+/// The error for each agent that was lost.
+fn lost_agents(record: &RunRecord) -> Vec<String> {
     let lost = record.degraded.iter().flat_map(|degraded| &degraded.lost);
     let told = lost.map(|lost| {
         format!(
-            "process {} was lost ({}): the result is that of the last checkpoint of all processes",
-            lost.process, lost.how
+            "agent {} was lost ({}): the result is that of the last checkpoint of all agents",
+            lost.agent, lost.how
         )
     });
     told.collect()
@@ -152,19 +152,19 @@ pub(crate) fn measure_groups(groups: &[Group], runner: &Runner<'_>) -> Result<Ru
     Ok(record)
 }
 
-/// What a lost process means for a run of several that is longer than this has to be said.
+/// What a lost agent means for a run of several that is longer than this has to be said.
 const LONG: Duration = Duration::from_mins(30);
 
 fn check_loss(run: &Run, division: &Division) -> Result<(), Failure> {
     let is_long = run.limits.duration.is_some_and(|duration| duration > LONG);
-    if !is_long || division.processes < 2 || run.generator.on_agent_loss.is_some() {
+    if !is_long || division.agents < 2 || run.generator.on_agent_loss.is_some() {
         return Ok(());
     }
     Err(Failure::usage(
         format!(
             "a run of more than 30 minutes by {} agents does not say what to do when one of them \
              is lost",
-            division.processes
+            division.agents
         ),
         "give --on-agent-loss end, continue or fail",
     ))

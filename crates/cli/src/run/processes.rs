@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use driver::clock::Clock;
-use engine::PartOfRun;
+use engine::AgentShare;
 use lab::agents::{
     AgentCommand, Carrier, Connection, Fleet, Task, greet, lead_run, start_responders,
 };
@@ -29,7 +29,7 @@ enum Target {
     Processes(Carrier),
 }
 
-/// Runs in as many processes as `division` says.
+/// Runs with as many agents as `division` says.
 pub(super) fn measure(
     mut prepared: Prepared,
     division: Division,
@@ -61,9 +61,9 @@ pub(super) fn measure(
     let setup = setup(Role::Generator).at(Some(&addresses)).task();
     prepared.point_at(&addresses);
     prepared.look_before()?;
-    let source = Source::Here(division.processes);
+    let source = Source::Here(division.agents);
     let fleet = runner.fleet(&source, || {
-        let commands: Vec<AgentCommand> = vec![command; division.processes as usize];
+        let commands: Vec<AgentCommand> = vec![command; division.agents as usize];
         let greeted = greet(&commands, None, clock, || runner.interrupt.has_come());
         greeted.map_err(elsewhere::not_greeted)
     })?;
@@ -151,15 +151,15 @@ pub(super) fn execute_share(
     }
     let division = Division::into(&mut prepared.requests, place.count);
     prepared.point_at(&addresses.unwrap_or_default());
-    let part = PartOfRun {
+    let share = AgentShare {
         threads: division.threads_of(place.index),
         clock: connection.clock(),
     };
     if is_elsewhere {
-        lab::run::choose_own_addresses(&mut prepared.requests, &part.threads)?;
+        lab::run::choose_own_addresses(&mut prepared.requests, &share.threads)?;
         prepared.look_before()?;
     }
-    lab::agents::run_share(connection, &prepared.requests, part, is_elsewhere)?;
+    lab::agents::run_share(connection, &prepared.requests, share, is_elsewhere)?;
     for request in &prepared.requests {
         super::tls::report_losses(request.tls.as_ref());
     }

@@ -8,8 +8,8 @@ use testing::quiet::{Disturbance, Quiet};
 use testing::timed::{Attempt, on_quiet_host};
 
 use crate::host::{on_quiet_machine, wrong_unless};
-use crate::parts::{Running, parts_of, signal_and_wait};
 use crate::process::{Responder, throng};
+use crate::running::{Running, children_of, signal_and_wait};
 
 /// The shares of a run without those of the process that was stopped.
 #[test]
@@ -25,8 +25,8 @@ fn a_process_that_was_stopped_for_a_second_makes_the_generator_the_limit() {
              --interval 100ms --server {server} --names {names} --record {path}"
         ));
         running.wait_for_intervals(5);
-        let parts = parts_of(running.child.id());
-        running.stop_for_a_second(parts[1], server);
+        let agents = children_of(running.child.id());
+        running.stop_for_a_second(agents[1], server);
         let (code, stdout, stderr) = running.ended();
         assert_eq!(code, Some(0), "{stderr}");
         let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
@@ -56,8 +56,8 @@ fn the_load_of_all_groups_is_whole_until_the_last_checkpoint_before_a_loss() {
              --names {names} --record {path}"
         ));
         running.wait_for_intervals(21);
-        let parts = parts_of(running.child.id());
-        signal_and_wait(parts[1], "KILL");
+        let agents = children_of(running.child.id());
+        signal_and_wait(agents[1], "KILL");
         let (code, _, stderr) = running.ended();
         assert_eq!(code, Some(1), "{stderr}");
         let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();

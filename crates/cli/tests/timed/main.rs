@@ -31,13 +31,13 @@ mod faulty;
 #[path = "../real/command_line/fleet.rs"]
 mod fleet;
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
-#[path = "../real/command_line/parts.rs"]
-mod parts;
-#[allow(dead_code, reason = "the tests of the command line use the rest of it")]
 #[path = "../real/command_line/process.rs"]
 mod process;
 #[path = "../../../lab/tests/rows/mod.rs"]
 mod rows;
+#[allow(dead_code, reason = "the tests of the command line use the rest of it")]
+#[path = "../real/command_line/running.rs"]
+mod running;
 #[path = "../real/command_line/stopped.rs"]
 mod stopped;
 #[path = "../../../lab/tests/real/loopback/target.rs"]

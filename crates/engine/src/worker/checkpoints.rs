@@ -1,5 +1,5 @@
 //! Checkpoints: at the ends of some intervals a worker tells all that it has measured so far, so
-//! that a part of a run which is lost later does not take the result with it, and that a run can be
+//! that an agent which is lost later does not take the result with it, and that a run can be
 //! judged while it goes on.
 //!
 //! A checkpoint is taken when its interval ends, before anything that happened later is counted.

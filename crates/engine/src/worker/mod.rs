@@ -15,7 +15,7 @@
 //! * `retiring`: connections that await responses while the client's next one is open.
 //! * `timers`, `retries`, `happy_eyeballs`: timeouts; queries and connections that go on to another
 //!   server; connections that are raced.
-//! * `checkpoints`: all that was measured so far, told now and then by the parts of a run.
+//! * `checkpoints`: all that was measured so far, reported now and then by the agents of a run.
 //! * `churn`: clients that come, leave, or lose their connections.
 //!
 //! Cost on the data path, a query over UDP in a closed loop with bursts of five: 2 clock readings
@@ -95,7 +95,7 @@ impl Worker {
         if control.tells_checkpoints() {
             ledger
                 .tally
-                .note_checkpoints(Checkpoints::of(&plan, control.is_part()));
+                .note_checkpoints(Checkpoints::of(&plan, control.is_agent()));
         }
         Worker {
             index,

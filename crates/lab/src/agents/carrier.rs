@@ -513,8 +513,8 @@ pub(super) fn shown(octets: &[u8]) -> String {
 fn who(place: &Place, (index, count): (usize, u32), pid: Option<u32>) -> String {
     match (place, pid) {
         (Place::Host(host), _) => format!("agent {} of {count} ({host})", index + 1),
-        (Place::Here, Some(pid)) => format!("process {} of {count} (PID {pid})", index + 1),
-        (Place::Here, None) => format!("process {} of {count}", index + 1),
+        (Place::Here, Some(pid)) => format!("agent {} of {count} (PID {pid})", index + 1),
+        (Place::Here, None) => format!("agent {} of {count}", index + 1),
     }
 }
 

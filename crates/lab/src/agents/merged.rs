@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agents::{Outcome, Place};
-use measure::merge::{merge_agents, merge_parts};
+use measure::merge::{merge_local_agents, merge_remote_agents};
 use measure::{EndedBy, RunRecord};
 
 use crate::run::{RunRequest, record};
@@ -24,7 +24,7 @@ pub(super) fn merged(
     let mut records = outcome.records;
     let mut merged = match places.iter().all(|it| *it == Place::Here) {
         true => {
-            let mut merged = merge_parts(records)?;
+            let mut merged = merge_local_agents(records)?;
             merged.network.kernel = kernel;
             merged.network.kernel_of_hosts.clear();
             merged
@@ -43,7 +43,7 @@ pub(super) fn merged(
                     worker.agent = Some(0);
                 }
             }
-            merge_agents(records)?
+            merge_remote_agents(records)?
         }
     };
     let mut intervals = outcome.intervals;
@@ -53,7 +53,7 @@ pub(super) fn merged(
     }
     record::finish(&mut merged, groups, intervals);
     if let Some(degraded) = outcome.degraded {
-        let warnings = degraded.warnings(merged.measured_ns, merged.processes);
+        let warnings = degraded.warnings(merged.measured_ns, merged.agent_count);
         merged.warnings.splice(0..0, warnings);
         merged.degraded = Some(degraded);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agents::{Event, FromAgent, Lead, Order, Outcome, Place, RunShape};
 use driver::clock::Clock;
-use engine::{Control, PartEvents, PartOfRun, Progress, RunOptions};
+use engine::{AgentEvents, AgentShare, Control, Progress, RunOptions};
 use measure::RunRecord;
 use proto::Instant;
 use serde_json::value::RawValue;
@@ -31,18 +31,18 @@ use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 pub fn run_share(
     connection: &mut Connection,
     groups: &[RunRequest],
-    part: PartOfRun,
+    share: AgentShare,
     is_elsewhere: bool,
 ) -> Result<(), RunError> {
     let inputs = inputs(groups);
     let voice = connection.voice();
-    let workers = engine::ThreadWorkers::workers_on(&inputs, part.threads.clone());
+    let workers = engine::ThreadWorkers::workers_on(&inputs, share.threads.clone());
     let (ready, vain) = (voice.clone(), voice.clone());
-    let tells = PartEvents {
+    let tells = AgentEvents {
         on_ready: Arc::new(move || ready.say(FromAgent::Ready)),
         on_vain: Arc::new(move || vain.say(FromAgent::Vain)),
     };
-    let control = Arc::new(Control::of_part(workers, tells));
+    let control = Arc::new(Control::for_agent(workers, tells));
     let obeying = connection.orders().map(|orders| {
         let control = Arc::clone(&control);
         std::thread::spawn(move || obey(orders, &control))
@@ -52,7 +52,7 @@ pub fn run_share(
     let options = RunOptions {
         cpus: own_cpus(groups),
         driver: own_driver(groups),
-        part: Some(part),
+        share: Some(share),
     };
     let groups = by_position(groups);
     // Those of its lead's host are read there, once.
@@ -73,13 +73,13 @@ pub fn run_share(
         voice.say(FromAgent::Interval(Box::new(progress.interval.clone())));
         if let Some(outcome) = &progress.checkpoint {
             let outcome = outcome.as_ref().clone();
-            let record = record::of_part(&groups, outcome, surroundings());
+            let record = record::assemble_agent_record(&groups, outcome, surroundings());
             say_record(&voice, &record, FromAgent::Checkpoint);
         }
     };
     let outcome =
         engine::run(&inputs, &options, &control, tell).map_err(|error| setup_error(&error))?;
-    let record = record::of_part(&groups, outcome, surroundings());
+    let record = record::assemble_agent_record(&groups, outcome, surroundings());
     say_record(&voice, &record, FromAgent::Record);
     if let Some(Ok(Some(orders))) = obeying.map(JoinHandle::join) {
         connection.give_back(orders);

@@ -100,10 +100,10 @@ pub(crate) fn from_outcome(
     record
 }
 
-/// What a part of a run measured, for its parent: without intervals, which that has been told, and
-/// without conclusions, which follow from all parts together. The groups have their positions for
+/// The record of one agent, for its lead: without intervals, which the agent has already sent, and
+/// without conclusions, which follow from all agents together. The groups have their positions for
 /// names.
-pub(crate) fn of_part(
+pub(crate) fn assemble_agent_record(
     groups: &[RunRequest],
     outcome: Outcome,
     surroundings: Surroundings,
@@ -138,7 +138,7 @@ fn assembled(
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: surroundings.started.at(),
         generators: 1,
-        processes: 1,
+        agent_count: 1,
         scenario: population::scenario(groups, outcome),
         asked: asked(groups),
         driver: match surroundings.simulation {
@@ -243,8 +243,8 @@ fn driver_reason(outcome: &Outcome) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Makes one record of what the processes of a run measured, after it was merged; its groups have
-/// their positions for names, and its intervals are those of all processes together.
+/// Makes one record of what the agents of a run measured, after it was merged; its groups have
+/// their positions for names, and its intervals are those of all agents together.
 pub(crate) fn finish(record: &mut RunRecord, requests: &[RunRequest], mut intervals: Intervals) {
     population::finish(record, requests);
     record.asked = asked(requests);

@@ -437,7 +437,7 @@ fn agent_in(id: &str, boot_id: &str, network_namespace: u64, control_group: u64)
 
 /// Ticks, packets, datagrams and periods of these agents together.
 fn counted_once(records: Vec<RunRecord>) -> [u64; 4] {
-    let merged = merge_agents(records.clone()).expect("there are some");
+    let merged = merge_remote_agents(records.clone()).expect("there are some");
     assert_eq!(merged.check(), Ok(()));
     let by_hand = merge(records, Misfits::Refused).expect("one load");
     assert_eq!(by_hand.network.kernel, merged.network.kernel);
@@ -472,7 +472,7 @@ fn drops_in_the_buffers_of_an_agent_stay_its_own() {
     let mut second = agent_in("two", "b", 1, 1);
     second.network.receive_drops = 40;
     let records = vec![agent_in("one", "a", 1, 1), second];
-    let merged = merge_agents(records.clone()).expect("there are some");
+    let merged = merge_remote_agents(records.clone()).expect("there are some");
     let drops = |it: &RunRecord| {
         it.agents
             .iter()
@@ -485,14 +485,14 @@ fn drops_in_the_buffers_of_an_agent_stay_its_own() {
     let three = merge(vec![merged, third], Misfits::Refused).expect("one load");
     assert_eq!(drops(&three), [Some(0), Some(40), Some(0)]);
     // What a single one dropped is in `network`.
-    let alone = merge_agents(records[1..].to_vec()).expect("there is one");
+    let alone = merge_remote_agents(records[1..].to_vec()).expect("there is one");
     assert_eq!(drops(&alone), [None]);
 }
 
 #[test]
 fn sums_of_older_programs_are_counted_again_when_they_are_read() {
     let agents = vec![agent_in("one", "a", 1, 1), agent_in("two", "a", 2, 2)];
-    let merged = merge_agents(agents).expect("there are some");
+    let merged = merge_remote_agents(agents).expect("there are some");
     let mut older = merged.clone();
     older.network.kernel.insert("Cpu.All".into(), 1_200);
     older.network.kernel.insert("Softnet.Dropped".into(), 6);
@@ -502,24 +502,24 @@ fn sums_of_older_programs_are_counted_again_when_they_are_read() {
 }
 
 #[test]
-fn parts_of_a_run_add_up_clients_and_figures_and_nothing_else() {
+fn local_agents_add_up_clients_and_figures_and_nothing_else() {
     let (mut first, mut second) = pair();
-    for part in [&mut first, &mut second] {
-        part.scenario.arrival = Arrival::Open {
+    for agent in [&mut first, &mut second] {
+        agent.scenario.arrival = Arrival::Open {
             rate_qps: 10.0 / 3.0,
             process: crate::scenario::Process::Poisson,
             burst: 1,
         };
-        part.scenario.queries_max = Some(7);
-        for group in &mut part.groups {
-            group.scenario = part.scenario.clone();
+        agent.scenario.queries_max = Some(7);
+        for group in &mut agent.groups {
+            group.scenario = agent.scenario.clone();
         }
     }
     let clients = first.scenario.clients + second.scenario.clients;
     let responses = first.total.counts.responses + second.total.counts.responses;
     let whole = first.scenario.clone();
-    let merged = merge_parts(vec![first, second]).expect("there are two");
-    assert_eq!((merged.generators, merged.processes), (1, 2));
+    let merged = merge_local_agents(vec![first, second]).expect("there are two");
+    assert_eq!((merged.generators, merged.agent_count), (1, 2));
     assert_eq!(merged.scenario.clients, clients);
     assert_eq!(merged.scenario.arrival, whole.arrival);
     assert_eq!(merged.scenario.queries_max, Some(7));
@@ -527,20 +527,20 @@ fn parts_of_a_run_add_up_clients_and_figures_and_nothing_else() {
     assert_eq!(merged.groups[0].scenario.clients, clients);
     assert_eq!(merged.total.counts.responses, responses);
     assert_eq!(merged.check(), Ok(()));
-    assert_eq!(merge_parts(Vec::new()), None);
+    assert_eq!(merge_local_agents(Vec::new()), None);
 }
 
 #[test]
 fn each_interval_has_what_all_of_three_parts_measured() {
-    let part = |number: u64| {
+    let agent = |number: u64| {
         let latencies = |index: u64| (number * 1_000_000, number + 10 * index);
         record(vec![
             interval(0, &[latencies(0)]),
             interval(1, &[latencies(1)]),
         ])
     };
-    for merge in [merge_parts, merge_agents] {
-        let merged = merge([1, 2, 4].map(part).to_vec()).expect("there are three");
+    for merge in [merge_local_agents, merge_remote_agents] {
+        let merged = merge([1, 2, 4].map(agent).to_vec()).expect("there are three");
         for (index, times) in [(0, [1, 2, 4]), (1, [11, 12, 14])] {
             let latencies = [1_000_000, 2_000_000, 4_000_000];
             let all: Vec<(u64, u64)> = latencies.into_iter().zip(times).collect();

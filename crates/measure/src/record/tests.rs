@@ -409,3 +409,18 @@ fn settings_of_stored_records_are_read_and_written_as_they_were() {
         assert_eq!(written["driver"], stored["driver"]);
     }
 }
+
+#[test]
+fn names_of_records_that_called_agents_processes_are_read() {
+    let mut record = example();
+    record.agent_count = 2;
+    record.degraded = Some(crate::degraded::tests::degraded_after(record.measured_ns));
+    let text = record.to_json();
+    let before = text.replace(r#""agent_count":2"#, r#""processes":2"#);
+    let before = before.replace(r#"[{"agent":2"#, r#"[{"process":2"#);
+    assert_ne!(
+        before,
+        text.replace(r#""agent_count":2"#, r#""processes":2"#)
+    );
+    assert_eq!(RunRecord::from_json(&before), Ok(record));
+}

@@ -212,7 +212,7 @@ pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
         let why = match figures.record.ended_by {
             EndedBy::Interrupted => "the run was interrupted before the first query",
             EndedBy::TargetGone => "the target could not be reached",
-            EndedBy::AgentLost => "a part of the generator was lost before the first query",
+            EndedBy::AgentLost => "an agent was lost before the first query",
             EndedBy::Duration | EndedBy::Queries | EndedBy::Killed => "no query was due",
         };
         return why.into();

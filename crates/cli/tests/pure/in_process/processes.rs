@@ -1,13 +1,13 @@
-//! Runs that cannot be divided among processes.
+//! Runs that cannot be divided among agents.
 
 use crate::call::throng;
 
 #[test]
-fn runs_that_cannot_be_divided_among_processes_are_refused() {
+fn runs_that_cannot_be_divided_among_agents_are_refused() {
     for (flags, error, hint) in [
         (
             "--agents 20 --clients 5",
-            "the load can be divided among 5 processes, not 20",
+            "the load can be divided among 5 agents, not 20",
             "--clients",
         ),
         (

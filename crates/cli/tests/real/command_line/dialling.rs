@@ -10,8 +10,8 @@ use measure::record::EndedBy;
 use testing::folder::Folder;
 use testing::program::{self, signal};
 
-use crate::parts::Running;
 use crate::process::{Responder, THRONG, throng};
+use crate::running::Running;
 
 /// A target, names to ask it for, and keys.
 struct Lab {
@@ -146,7 +146,7 @@ fn agents_that_dial_divide_a_run_exactly() {
     assert_eq!(divided.total.counts.responses, divided.total.counts.offered);
     let queries = |record: &RunRecord| record.experience().unwrap().queries;
     assert_eq!(queries(&divided), queries(&together));
-    assert_eq!((divided.generators, divided.processes), (3, 3));
+    assert_eq!((divided.generators, divided.agent_count), (3, 3));
     let names = divided.agents.iter().filter_map(|it| it.name.as_deref());
     assert_eq!(names.collect::<Vec<_>>(), ["node"; 3]);
     assert!(divided.agents.iter().all(|agent| agent.clock.is_some()));

@@ -14,8 +14,8 @@ use testing::program::{Finished, execute, signal};
 
 use testing::wait;
 
-use crate::parts::Running;
 use crate::process::{Responder, THRONG, throng};
+use crate::running::Running;
 
 fn read(path: &str) -> RunRecord {
     RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap()
@@ -65,7 +65,7 @@ fn what_can_be_read_once_is_read_once_for_all_processes() {
              --agents {processes}"
         ));
         let record = RunRecord::from_json(&stdout.succeeded()).unwrap();
-        assert_eq!(record.processes, processes);
+        assert_eq!(record.agent_count, processes);
         assert_eq!(record.total.counts.responses, 100);
         assert_eq!(
             record.scenario.tsig_algorithm.as_deref(),

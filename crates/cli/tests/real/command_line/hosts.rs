@@ -12,9 +12,9 @@ use testing::program::{self, execute, wait_until_ended};
 use testing::wait;
 
 use crate::fleet::{Fleet, record};
-use crate::parts::{Running, parts_of, signal_and_wait};
 use crate::process::{THRONG, throng};
 use crate::query_logs::log;
+use crate::running::{Running, children_of, signal_and_wait};
 
 #[test]
 fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
@@ -28,7 +28,7 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     assert_eq!(divided.total.counts.responses, divided.total.counts.offered);
     let queries = |record: &RunRecord| record.experience().unwrap().queries;
     assert_eq!(queries(&divided), queries(&together));
-    assert_eq!((divided.generators, divided.processes), (3, 3));
+    assert_eq!((divided.generators, divided.agent_count), (3, 3));
     assert_eq!(divided.workers.len(), 3);
     // All are on this machine.
     assert_eq!(divided.hosts.len(), 1);
@@ -167,14 +167,14 @@ fn agents_are_started_by_openssh_and_end_with_it() {
     ));
     // With the checkpoint before it, of all agents.
     running.wait_for_intervals(21);
-    let connections = parts_of(running.child.id());
+    let connections = children_of(running.child.id());
     assert_eq!(connections.len(), 3);
     execute(&format!("kill -s KILL {}", connections[2])).succeeded();
     let (code, _, stderr) = running.ended();
     assert_eq!(code, Some(1), "{stderr}");
     let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(record.ended_by, EndedBy::AgentLost);
-    assert_eq!(record.degraded.as_ref().unwrap().lost[0].process, 3);
+    assert_eq!(record.degraded.as_ref().unwrap().lost[0].agent, 3);
     wait_until_ended(&connections);
     wait_until_program_ended(&program);
 }
@@ -203,8 +203,8 @@ fn an_agent_that_is_lost_is_named() {
     ));
     // With the checkpoint before it, of both.
     running.wait_for_intervals(51);
-    let parts = parts_of(running.child.id());
-    signal_and_wait(parts[1], "KILL");
+    let agents = children_of(running.child.id());
+    signal_and_wait(agents[1], "KILL");
     running.wait_for_interval_from_now();
     running.signal("INT");
     let (code, stdout, stderr) = running.ended();
@@ -219,7 +219,7 @@ fn an_agent_that_is_lost_is_named() {
     let known = record.total.counts.sent + degraded.total.counts.sent;
     let lost = &degraded.lost[0];
     let range = known + lost.sent..=known + lost.fate_unknown_max;
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
     let received = fleet.received();
     assert!(range.contains(&received), "{received} of {range:?}");
 }
@@ -309,8 +309,8 @@ fn an_agent_that_gets_sigterm_loses_nothing() {
     ));
     // With a checkpoint of both.
     running.wait_for_intervals(51);
-    let parts = parts_of(running.child.id());
-    execute(&format!("kill -s TERM {}", parts[1])).succeeded();
+    let agents = children_of(running.child.id());
+    execute(&format!("kill -s TERM {}", agents[1])).succeeded();
     let (code, _, stderr) = running.ended();
     assert_eq!(code, Some(1), "{stderr}");
     let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
@@ -336,10 +336,10 @@ fn agents_that_hear_nothing_stop_sending() {
     ));
     // With a checkpoint of both.
     running.wait_for_intervals(51);
-    let parts = parts_of(running.child.id());
-    assert_eq!(parts.len(), 2);
+    let agents = children_of(running.child.id());
+    assert_eq!(agents.len(), 2);
     running.signal("STOP");
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
     running.signal("CONT");
     let (code, _, stderr) = running.ended();
     assert_eq!(code, Some(1), "{stderr}");
@@ -379,16 +379,16 @@ fn nobody_starts_without_all() {
     // Their connections take a minute.
     let slow = "--transport tcp --clients 60 --connect-rate 1 --rate 400 --timeout 100ms";
     let mut running = Running::begin(&format!("{flags} {slow} --duration 4s"));
-    let parts = running.parts(2);
+    let agents = running.agents(2);
     wait_until_connected(server.port());
-    execute(&format!("kill -s STOP {}", parts[1])).succeeded();
+    execute(&format!("kill -s STOP {}", agents[1])).succeeded();
     let (code, stdout, stderr) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(
         stderr.contains("agent 2 of 2 (there) has not reported"),
         "{stderr}"
     );
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
     assert_eq!(fleet.received(), 0);
 }
 

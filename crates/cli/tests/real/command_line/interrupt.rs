@@ -8,8 +8,8 @@ use measure::RunRecord;
 use measure::record::EndedBy;
 use testing::folder::Folder;
 
-use crate::parts::Running;
 use crate::process::{Responder, THRONG};
+use crate::running::Running;
 
 /// A run that would take a minute, once its first interval is over.
 fn start(responder: &Responder, folder: &Folder, flags: &str) -> Running {

@@ -8,8 +8,8 @@ use measure::record::EndedBy;
 use testing::folder::Folder;
 use testing::wait;
 
-use crate::parts::{Running, signal_and_wait};
 use crate::process::{Responder, throng};
+use crate::running::{Running, signal_and_wait};
 
 const LOAD: &str = "--clients 30 --rate 600 --arrival constant --interval 100ms";
 

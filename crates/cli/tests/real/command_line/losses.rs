@@ -1,4 +1,4 @@
-//! Runs that lose one of their processes: the result is the last checkpoint of all of them.
+//! Runs that lose one of their agents: the result is the last checkpoint of all of them.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -10,8 +10,8 @@ use testing::folder::Folder;
 use testing::program::{execute, wait_until_ended};
 use testing::wait;
 
-use crate::parts::{Running, parts_of, signal_and_wait};
 use crate::process::{Responder, throng};
+use crate::running::{Running, children_of, signal_and_wait};
 
 const INTERVAL_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -52,7 +52,7 @@ impl Run<'_> {
             running,
             responder,
             path,
-            parts: Vec::new(),
+            agents: Vec::new(),
             _folder: folder,
         }
     }
@@ -62,7 +62,7 @@ struct Begun {
     running: Running,
     responder: Responder,
     path: String,
-    parts: Vec<u32>,
+    agents: Vec<u32>,
     between: u64,
     _folder: Folder,
 }
@@ -72,17 +72,17 @@ impl Begun {
     /// they report it before the interval that follows.
     fn wait_for_checkpoint(&mut self, intervals: u64) {
         self.running.wait_for_intervals(intervals as usize + 1);
-        self.parts = parts_of(self.running.child.id());
-        assert_eq!(self.parts.len(), 3);
+        self.agents = children_of(self.running.child.id());
+        assert_eq!(self.agents.len(), 3);
     }
 
     fn lose_second(&self) {
-        signal_and_wait(self.parts[1], "KILL");
+        signal_and_wait(self.agents[1], "KILL");
     }
 
     fn ended(mut self) -> Lost {
         let (code, stdout, stderr) = self.running.ended();
-        wait_until_ended(&self.parts);
+        wait_until_ended(&self.agents);
         let record = fs::read_to_string(self.path).ok();
         let record = record.map(|it| RunRecord::from_json(&it).unwrap_or_else(|it| panic!("{it}")));
         Lost {
@@ -111,16 +111,12 @@ struct Lost {
 /// Checks the result of a run that lost its second process after this number of intervals.
 fn check<'a>(lost: &'a Lost, code: i32, intervals: u64, how: &str) -> &'a RunRecord {
     assert_eq!(lost.code, Some(code), "{}", lost.stderr);
-    let told = format!("process 2 was lost ({how}");
+    let told = format!("agent 2 was lost ({how}");
     assert!(lost.stderr.contains(&told), "{}", lost.stderr);
-    assert!(
-        lost.stdout.contains("a part of the generator was lost"),
-        "{}",
-        lost.stdout
-    );
+    assert!(lost.stdout.contains("an agent was lost"), "{}", lost.stdout);
     let record = lost.record.as_ref().unwrap();
     assert_eq!(record.ended_by, EndedBy::AgentLost);
-    assert_eq!(record.processes, 3);
+    assert_eq!(record.agent_count, 3);
     assert!(record.timeline.is_some());
     // No checkpoint is lost that all had reported.
     let between_ns = lost.between * INTERVAL_NS;
@@ -130,7 +126,7 @@ fn check<'a>(lost: &'a Lost, code: i32, intervals: u64, how: &str) -> &'a RunRec
     let [process] = degraded.lost.as_slice() else {
         panic!("{degraded:?}");
     };
-    assert_eq!(process.process, 2);
+    assert_eq!(process.agent, 2);
     assert!(process.how.starts_with(how), "{process:?}");
     assert_eq!(degraded.survivors, 2);
     assert!(process.noticed_ns >= record.measured_ns);
@@ -220,7 +216,7 @@ fn there_is_no_result_if_that_was_asked_for() {
 fn check_no_result(lost: &Lost) {
     let Lost { code, stderr, .. } = lost;
     assert_eq!((*code, lost.stdout.as_str()), (Some(1), ""), "{stderr}");
-    assert!(stderr.contains("process 2 of 3"), "{stderr}");
+    assert!(stderr.contains("agent 2 of 3"), "{stderr}");
     assert!(stderr.contains("there is no result"), "{stderr}");
     assert!(lost.record.is_none());
 }
@@ -244,11 +240,11 @@ fn there_is_no_result_before_the_first_checkpoint() {
         .set_read_timeout(Some(Duration::from_secs(120)))
         .unwrap();
     while target.recv(&mut [0; 512]).unwrap() == 0 {}
-    let parts = parts_of(running.child.id());
-    assert_eq!(parts.len(), 3);
-    signal_and_wait(parts[1], "KILL");
+    let agents = children_of(running.child.id());
+    assert_eq!(agents.len(), 3);
+    signal_and_wait(agents[1], "KILL");
     let (code, stdout, stderr) = running.ended();
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
     check_no_result(&Lost {
         code,
         stdout,
@@ -275,8 +271,8 @@ fn a_process_that_is_lost_while_the_last_responses_are_waited_for_costs_nothing_
     let mut begun = run.begin_at(folder, names, responder);
     begun.wait_for_checkpoint(19);
     // It reports the last checkpoint after the last interval, and then waits for responses.
-    wait::until("process 2 to wait for responses", || {
-        is_waiting(begun.parts[1])
+    wait::until("agent 2 to wait for responses", || {
+        is_waiting(begun.agents[1])
     });
     begun.lose_second();
     begun.responder.signal("CONT");
@@ -306,7 +302,7 @@ fn a_process_that_is_stopped_for_good_is_lost() {
     };
     let mut begun = run.begin();
     begun.wait_for_checkpoint(20);
-    execute(&format!("kill -s STOP {}", begun.parts[1])).succeeded();
+    execute(&format!("kill -s STOP {}", begun.agents[1])).succeeded();
     let lost = begun.ended();
     let record = check(&lost, 1, 20, "said nothing for 1");
     assert!(record.measured_ns < 20 * SECOND_NS);
@@ -324,7 +320,7 @@ fn a_process_that_is_stopped_and_goes_on_is_not_lost() {
     begun.wait_for_checkpoint(3);
     begun
         .running
-        .stop_for_a_second(begun.parts[1], begun.responder.address());
+        .stop_for_a_second(begun.agents[1], begun.responder.address());
     let late = begun.ended();
     assert_eq!(late.code, Some(0), "{}", late.stderr);
     let record = late.record.unwrap();
@@ -369,12 +365,12 @@ fn a_process_that_is_lost_before_the_load_ends_the_run() {
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let server = responder.address();
     let mut running = Running::begin(&format!("{RUN} --server {server} --names {names} {warmup}"));
-    let parts = running.parts(3);
-    signal_and_wait(parts[2], "KILL");
+    let agents = running.agents(3);
+    signal_and_wait(agents[2], "KILL");
     let (code, stdout, stderr) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
     assert!(stderr.contains("there is no result"), "{stderr}");
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
 }
 
 #[test]

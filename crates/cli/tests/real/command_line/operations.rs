@@ -113,7 +113,7 @@ fn a_run_in_several_processes_has_operations() {
         panic!("{} records", made.len());
     };
     check_whole(record, around);
-    assert_eq!(record.processes, 2);
+    assert_eq!(record.agent_count, 2);
     assert_eq!(left_in(&folder), 0);
 }
 

@@ -10,15 +10,15 @@ use testing::program::{execute, signal, wait_until_ended};
 
 use testing::wait;
 
-use crate::parts::{Running, parts_of};
 use crate::process::{Responder, THRONG, measured, throng};
+use crate::running::{Running, children_of};
 
 /// Every query that the schedule has is there once, whatever processes it was divided among.
 fn assert_whole(record: &RunRecord, queries: u64) {
     let counts = &record.total.counts;
     assert_eq!((counts.offered, counts.sent), (queries, queries));
     assert_eq!(counts.responses, queries, "{:?}", record.warnings);
-    assert_eq!((record.generators, record.processes), (1, 3));
+    assert_eq!((record.generators, record.agent_count), (1, 3));
     assert_eq!((record.workers.len(), record.scenario.workers), (3, 3));
     assert_eq!((record.hosts.len(), record.agents.len()), (1, 1));
     // All processes were told the same.
@@ -129,27 +129,27 @@ fn a_scenario_is_divided_group_by_group() {
 #[test]
 fn a_part_that_is_killed_ends_the_run_with_an_error_and_nothing_is_left() {
     let mut running = Running::start("--agents 3 --rate 300");
-    let parts = parts_of(running.child.id());
-    assert_eq!(parts.len(), 3);
-    execute(&format!("kill -s KILL {}", parts[1])).succeeded();
+    let agents = children_of(running.child.id());
+    assert_eq!(agents.len(), 3);
+    execute(&format!("kill -s KILL {}", agents[1])).succeeded();
     let (code, stdout, stderr) = running.ended();
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     let error = format!(
-        "error: process 2 of 3 (PID {}) died in the run: signal 9\n",
-        parts[1]
+        "error: agent 2 of 3 (PID {}) died in the run: signal 9\n",
+        agents[1]
     );
     assert!(stderr.contains(&error), "{stderr}");
     assert!(stderr.contains("hint: the others were ended"), "{stderr}");
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
 }
 
 #[test]
 fn parts_are_gone_when_their_parent_is_killed() {
     let running = Running::start("--agents 3 --rate 300 --transport tcp");
-    let parts = parts_of(running.child.id());
-    assert_eq!(parts.len(), 3);
+    let agents = children_of(running.child.id());
+    assert_eq!(agents.len(), 3);
     signal(&running.child, "KILL");
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn an_interrupt_ends_all_parts_with_a_complete_record() {
     let path = folder.path("record.json");
     let flags = format!("--agents 3 --rate 500 --transport tcp --record {path}");
     let mut running = Running::start(&flags);
-    let parts = parts_of(running.child.id());
+    let agents = children_of(running.child.id());
     signal(&running.child, "INT");
     let (code, stdout, stderr) = running.ended();
     assert_eq!(code, Some(130), "{stderr}");
@@ -168,7 +168,7 @@ fn an_interrupt_ends_all_parts_with_a_complete_record() {
     let counts = &record.total.counts;
     assert!(counts.sent > 0);
     assert_eq!(counts.responses, counts.sent);
-    wait_until_ended(&parts);
+    wait_until_ended(&agents);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_limit_on_open_files_divides_generator_and_responder() {
              --duration 1s --timeout 20s --transport {transport}"
         );
         let record = RunRecord::from_json(&execute(&line).succeeded()).unwrap();
-        assert_eq!((record.scenario.clients, record.processes), (400, 3));
+        assert_eq!((record.scenario.clients, record.agent_count), (400, 3));
         assert_eq!(record.total.counts.responses, 2_000);
         assert_eq!(record.responder, Some(ResponderFacts::default()));
         if transport == "tcp" {
@@ -298,7 +298,7 @@ fn turn_of(command: u32) -> u32 {
         line.is_ok_and(|line| line.contains("turn\0"))
     };
     wait::for_some("the process of the run", || {
-        parts_of(command).into_iter().find(is_turn)
+        children_of(command).into_iter().find(is_turn)
     })
 }
 
@@ -309,9 +309,9 @@ fn nobody_sees_in_a_part_what_its_parent_was_given() {
     let mut running = Running::start(&format!(
         "--format json --agents 2 --clients 4 --rate 100 --tsig hmac-sha256:k:{SECRET}"
     ));
-    for part in parts_of(running.child.id()) {
-        assert!(of_process(part, "cmdline").contains("agent\0"));
-        check_without_secret(part);
+    for agent in children_of(running.child.id()) {
+        assert!(of_process(agent, "cmdline").contains("agent\0"));
+        check_without_secret(agent);
     }
     signal(&running.child, "INT");
     let (code, stdout, stderr) = running.ended();

@@ -20,7 +20,7 @@ fn processes_change_nothing_of_what_clients_ask() {
     let flags = format!("--profile {file} --clients 40 --rate-factor 3 --duration 2s");
     let run = |processes: u32| measured(&format!("{flags} --workers 2 --agents {processes}"));
     let (one, two) = (run(1), run(2));
-    assert_eq!((one.processes, two.processes), (1, 2));
+    assert_eq!((one.agent_count, two.agent_count), (1, 2));
     assert_eq!(one.total.counts.offered, two.total.counts.offered);
     assert_eq!(one.scenario.clients, two.scenario.clients);
     assert_eq!(one.scenario.profile, two.scenario.profile);

@@ -20,7 +20,7 @@ fn sockets_of_the_kernel_and_several_processes_ask_the_same() {
     let one = replayed(&folder, "--speed 20 --transport tcp");
     assert_eq!(one.scenario.transport, Transport::Tcp);
     let two = replayed(&folder, "--speed 20 --transport tcp --agents 2 --loops 2");
-    assert_eq!(two.processes, 2);
+    assert_eq!(two.agent_count, 2);
     for (record, queries) in [(&one, 600), (&two, 1_200)] {
         let counts = &record.total.counts;
         assert_eq!((counts.offered, counts.responses), (queries, queries));
@@ -31,5 +31,5 @@ fn sockets_of_the_kernel_and_several_processes_ask_the_same() {
     let piped = "replay - --speed 20 --agents 2 --quiet --format json";
     let piped = throng_with(piped, log().as_bytes()).succeeded();
     let piped = RunRecord::from_json(&piped).unwrap();
-    assert_eq!((piped.total.counts.responses, piped.processes), (600, 2));
+    assert_eq!((piped.total.counts.responses, piped.agent_count), (600, 2));
 }

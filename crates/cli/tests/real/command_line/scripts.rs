@@ -32,7 +32,7 @@ fn a_worker_that_does_not_end_is_left_behind_and_the_others_are_recorded() {
         assert!(text.contains("worker 0 did not end with the run"), "{text}");
         let json = std::fs::read_to_string(&record).unwrap();
         let record = RunRecord::from_json(&json).unwrap();
-        assert_eq!(record.processes, processes);
+        assert_eq!(record.agent_count, processes);
         assert_eq!(record.simulation, None);
         let [stuck, _] = record.workers.as_slice() else {
             panic!("{:?}", record.workers);

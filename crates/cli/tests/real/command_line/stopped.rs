@@ -3,8 +3,8 @@
 use measure::RunRecord;
 use testing::folder::Folder;
 
-use crate::parts::Running;
 use crate::process::{Responder, throng};
+use crate::running::Running;
 
 /// The record of a run that was stopped for 400 ms or more in its middle; the server takes 5 ms.
 pub(crate) fn record() -> RunRecord {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use load::Plan;
 
-/// Time between two checkpoints, of a run of 50 s or more, or of one process.
+/// Time between two checkpoints, of a run of 50 s or more, or of one agent.
 const EVERY: Duration = Duration::from_secs(5);
-/// Checkpoints of shorter runs of several processes.
+/// Checkpoints of shorter runs of several agents.
 const NUMBER: u32 = 10;
 
 /// The intervals whose ends are checkpoints.
@@ -21,10 +21,10 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Those of a plan: one every five seconds; in one of several processes, which may be lost at
+    /// Those of a plan: one every five seconds; in one of several agents, which may be lost at
     /// any time, also every tenth of it, and one at the end of its measured run.
-    pub(crate) fn of(plan: &Plan, is_part: bool) -> Self {
-        let duration = plan.duration.filter(|_| is_part);
+    pub(crate) fn of(plan: &Plan, is_agent: bool) -> Self {
+        let duration = plan.duration.filter(|_| is_agent);
         let tenth = duration.map(|duration| duration / NUMBER);
         let every = tenth.map_or(EVERY, |tenth| tenth.min(EVERY));
         let intervals = every.as_nanos().div_ceil(plan.interval.as_nanos().max(1));

@@ -12,7 +12,7 @@ use agents::{
 };
 use driver::Driver;
 use driver::sim::{Bounds, Link, SimDriver, Stepper, Turn, World, WorldConfig};
-use engine::{Collected, Control, PartEvents, RunInputs, ThreadWorkers, WorkerOutcome};
+use engine::{AgentEvents, Collected, Control, RunInputs, ThreadWorkers, WorkerOutcome};
 use load::arrival::Arrival;
 use load::{Plan, names_file};
 use measure::facts::HostFacts;
@@ -194,7 +194,7 @@ impl Process {
             let said = Arc::clone(&said);
             Arc::new(move || said.lock().unwrap().push_back(message()))
         };
-        let part = PartEvents {
+        let events = AgentEvents {
             on_ready: says(|| FromAgent::Ready),
             on_vain: says(|| FromAgent::Vain),
         };
@@ -207,7 +207,7 @@ impl Process {
             how: "exit code 0",
             link,
             ahead,
-            control: Arc::new(Control::of_part(1, part)),
+            control: Arc::new(Control::for_agent(1, events)),
             said,
             prepared_at: None,
             prepares: PREPARES[usize::from(agent != VICTIM)],
@@ -705,7 +705,11 @@ fn tell(
         let interval = Box::new(progress.interval.clone());
         said.push_back(FromAgent::Interval(interval));
         if let Some(checkpoint) = &progress.checkpoint {
-            let record = record::of_part(groups, checkpoint.as_ref().clone(), surroundings(agent));
+            let record = record::assemble_agent_record(
+                groups,
+                checkpoint.as_ref().clone(),
+                surroundings(agent),
+            );
             said.push_back(FromAgent::Checkpoint(raw(&record)));
         }
     });
@@ -724,7 +728,7 @@ fn finish(
     for summary in workers.summaries(driver) {
         collected.finish(outcome(agent, summary));
     }
-    let record = record::of_part(groups, collected.whole(), surroundings(agent));
+    let record = record::assemble_agent_record(groups, collected.whole(), surroundings(agent));
     let mut said = process.said.lock().unwrap();
     said.push_back(FromAgent::Record(raw(&record)));
 }

@@ -96,7 +96,7 @@ fn check(came: &Came, (fault, stage): (Fault, Stage)) -> Result<(), String> {
         (Some(Ok(record)), Expected::Checkpoint) => {
             check_counts(record, came.received)?;
             let lost = record.degraded.iter().flat_map(|it| &it.lost);
-            let lost: Vec<u64> = lost.map(|it| it.process).collect();
+            let lost: Vec<u64> = lost.map(|it| it.agent).collect();
             if lost != [VICTIM as u64 + 1] || record.ended_by != EndedBy::AgentLost {
                 return Err(format!("{lost:?} were lost, {:?}", record.ended_by));
             }
@@ -146,7 +146,7 @@ fn each_fault_at_each_stage_has_its_outcome() {
 fn all_begin_at_once_whatever_their_clocks_show() {
     let came = Scene::new(Fault::Nothing, Stage::Greeting).play();
     let record = came.result.unwrap().unwrap();
-    assert_eq!(record.processes, 3);
+    assert_eq!(record.agent_count, 3);
     // Messages take a millisecond each way, and are looked at every ten.
     assert!(
         came.start_spread <= Duration::from_millis(20),

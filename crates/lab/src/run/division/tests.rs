@@ -44,15 +44,15 @@ fn request(transport: Transport, clients: u32) -> RunRequest {
 
 #[test]
 fn every_thread_is_in_one_process() {
-    for (processes, threads) in [(1, 1), (3, 3), (3, 8), (7, 20)] {
+    for (agents, threads) in [(1, 1), (3, 3), (3, 8), (7, 20)] {
         let division = Division {
-            processes,
+            agents,
             threads,
             responders: 1,
         };
-        let each = (0..processes).flat_map(|process| division.threads_of(process));
+        let each = (0..agents).flat_map(|agent| division.threads_of(agent));
         assert_eq!(each.collect::<Vec<_>>(), (0..threads).collect::<Vec<_>>());
-        assert!((0..processes).all(|process| !division.threads_of(process).is_empty()));
+        assert!((0..agents).all(|agent| !division.threads_of(agent).is_empty()));
     }
 }
 
@@ -70,20 +70,20 @@ fn small_groups_and_small_loops_keep_few_workers() {
     let workers = groups.each_ref().map(|request| request.plan.workers);
     assert_eq!((division.threads, workers), (5, [5, 2, 3]));
     assert_eq!(groups[0].cpus, [4, 5, 4, 5, 4]);
-    let sockets = (0..5).map(|process| division.descriptors_of(process, &groups));
+    let sockets = (0..5).map(|agent| division.descriptors_of(agent, &groups));
     assert_eq!(sockets.collect::<Vec<_>>(), [55, 54, 53, 20, 20]);
 }
 
 #[test]
 fn a_run_that_fits_is_not_divided_unless_asked_to() {
-    let divided = |processes| {
+    let divided = |agents| {
         let mut groups = [request(Transport::Tcp, 10)];
-        divide(&mut groups, processes).map(|division| division.map(|it| it.processes))
+        divide(&mut groups, agents).map(|division| division.map(|it| it.agents))
     };
     assert_eq!(divided(None).unwrap(), None);
     assert_eq!(divided(Some(1)).unwrap(), None);
     assert_eq!(divided(Some(4)).unwrap(), Some(4));
-    assert!(divided(Some(11)).unwrap_err().what.contains("10 processes"));
+    assert!(divided(Some(11)).unwrap_err().what.contains("10 agents"));
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn as_many_processes_as_the_limit_demands() {
     };
     let mut groups = [request(Transport::Udp, clients)];
     let division = divide(&mut groups, None).unwrap().unwrap();
-    assert_eq!((division.processes, division.responders), (3, 1));
+    assert_eq!((division.agents, division.responders), (3, 1));
     groups[0].plan.transport = Transport::Tcp;
     groups[0].asked = Arc::default();
     let division = divide(&mut groups, None).unwrap().unwrap();
-    assert_eq!((division.processes, division.responders), (3, 3));
+    assert_eq!((division.agents, division.responders), (3, 3));
     let refused = divide(&mut groups, Some(2)).unwrap_err();
     assert!(
         refused

@@ -1,4 +1,4 @@
-//! Runs in several processes, for tests: what is waited for in mid-run, and their ends.
+//! Runs by several agents, for tests: what is waited for in mid-run, and their ends.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use testing::program::{self, execute, signal, wait_until_ended};
 use crate::process::{THRONG, throng};
 
 /// PIDs of the processes that the parent with this PID has started.
-pub(crate) fn parts_of(parent: u32) -> Vec<u32> {
+pub(crate) fn children_of(parent: u32) -> Vec<u32> {
     let children = Command::new("pgrep")
         .args(["-P", &parent.to_string()])
         .output()
@@ -21,7 +21,7 @@ pub(crate) fn parts_of(parent: u32) -> Vec<u32> {
     text.lines().map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// A run in processes; killed when dropped.
+/// A run by agents; killed when dropped.
 pub(crate) struct Running {
     pub(crate) child: program::Running,
     pub(crate) stderr: BufReader<ChildStderr>,
@@ -100,19 +100,19 @@ impl Running {
         signal(&self.child, name);
     }
 
-    /// Stops one of its processes for a second; queries of another process are the clock.
-    pub(crate) fn stop_for_a_second(&self, part: u32, server: SocketAddr) {
-        execute(&format!("kill -s STOP {part}")).succeeded();
+    /// Stops one of its agents for a second; queries of another process are the clock.
+    pub(crate) fn stop_for_a_second(&self, agent: u32, server: SocketAddr) {
+        execute(&format!("kill -s STOP {agent}")).succeeded();
         let clock = format!("ping a.example --server {server} --count 6 --interval 200ms");
         throng(&clock).succeeded();
-        execute(&format!("kill -s CONT {part}")).succeeded();
+        execute(&format!("kill -s CONT {agent}")).succeeded();
     }
 
-    /// Its processes, once there are that many.
-    pub(crate) fn parts(&self, number: usize) -> Vec<u32> {
-        wait::for_some("the processes of the run", || {
-            let parts = parts_of(self.child.id());
-            (parts.len() == number).then_some(parts)
+    /// Its agents, once there are that many.
+    pub(crate) fn agents(&self, number: usize) -> Vec<u32> {
+        wait::for_some("the agents of the run", || {
+            let agents = children_of(self.child.id());
+            (agents.len() == number).then_some(agents)
         })
     }
 
