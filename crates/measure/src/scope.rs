@@ -88,6 +88,18 @@ pub(crate) fn count_once(
     all
 }
 
+/// CPUs that all hosts have for a run, those of a machine once: the most that one of its agents
+/// may use.
+pub(crate) fn count_cores(hosts: &[HostFacts]) -> u64 {
+    let mut by_machine: BTreeMap<Identity<'_>, u64> = BTreeMap::new();
+    for (position, host) in hosts.iter().enumerate() {
+        let identity = CounterScope::Machine.identity(host, position);
+        let most = by_machine.entry(identity).or_default();
+        *most = (*most).max(host.cores.unwrap_or(0));
+    }
+    by_machine.into_values().sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +165,20 @@ mod tests {
         assert_eq!(counted(&machines), [14, 4, 1_200, 6, 100]);
         let all = [one, host("a", 2, 2), host("b", 1, 1)];
         assert_eq!(counted(&all), [21, 6, 1_200, 6, 150]);
+    }
+
+    #[test]
+    fn cores_of_a_machine_count_once() {
+        let with = |cores: u64, mut host: HostFacts| {
+            host.cores = Some(cores);
+            host
+        };
+        let one = with(8, host("a", 1, 1));
+        assert_eq!(count_cores(&[one.clone(), with(4, host("a", 2, 2))]), 8);
+        assert_eq!(count_cores(&[one.clone(), with(4, host("b", 1, 1))]), 12);
+        let unknown = with(2, HostFacts::default());
+        assert_eq!(count_cores(&[one, unknown.clone(), unknown]), 12);
+        assert_eq!(count_cores(&[host("a", 1, 1)]), 0);
     }
 
     #[test]

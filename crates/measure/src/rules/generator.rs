@@ -4,6 +4,7 @@ use super::finding::{Conclusion, Finding};
 use super::phrases::BUFFER_OCTETS;
 use crate::doctor::{BUSY_POLL_US, Cure, Diagnosis, State};
 use crate::notation::{count, counted, decimal, latency, percent, share};
+use crate::scope;
 use crate::symptoms::generator::{NotSentQueries, NotSentReason, Shortage, TailWaits};
 use crate::symptoms::{Figures, Symptoms};
 
@@ -87,8 +88,7 @@ fn for_handshakes(figures: &Figures<'_>) -> String {
 /// How to get more CPU: another worker where a core is left, another machine where none is.
 fn more_cpu(figures: &Figures<'_>) -> String {
     let workers = figures.record.scenario.workers;
-    let cores = figures.record.hosts.iter().filter_map(|host| host.cores);
-    let cores: u64 = cores.sum();
+    let cores = scope::count_cores(&figures.record.hosts);
     if workers >= figures.record.scenario.clients {
         format!(
             "allow more workers than {workers}: --clients {0} --workers {0}",

@@ -140,6 +140,34 @@ fn one_late_agent_of_forty_is_out_of_cpu_by_its_own_lateness() {
 }
 
 #[test]
+fn cores_of_two_pods_on_one_machine_are_no_room_for_a_worker() {
+    for (boot_ids, cure) in [
+        (["boot-a", "boot-a"], "no core is left here"),
+        (["boot-a", "boot-b"], "another worker: --workers 5"),
+    ] {
+        let mut record = fleet(&[100_000; 2]);
+        record.scenario.workers = 4;
+        record.scenario.clients = 100;
+        record.workers[0].cpu_ns = record.workers[0].wall_ns;
+        record.hosts.clear();
+        for (position, boot_id) in boot_ids.into_iter().enumerate() {
+            record.agents[position].host = position as u64;
+            record.hosts.push(HostFacts {
+                cores: Some(4),
+                identity: Some(HostIdentity {
+                    boot_id: boot_id.into(),
+                    network_namespace: Some(position as u64),
+                    ..HostIdentity::default()
+                }),
+                ..HostFacts::default()
+            });
+        }
+        let found = told(&record, "generator's CPU");
+        assert!(found.cures[0].how.contains(cure), "{found:?}");
+    }
+}
+
+#[test]
 fn wait_for_a_cpu_under_a_used_up_quota_is_the_quota() {
     let much = [
         ("Cgroup.Throttled", 57),
