@@ -124,6 +124,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
             name: None,
             clock: None,
             receive_drops: None,
+            counts: None,
         }],
         merged_by_force: Vec::new(),
         phases: Phases {

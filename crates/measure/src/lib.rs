@@ -49,7 +49,8 @@
 //!   a server; `line`: what a delay line did.
 //! * `observation`: what servers and exporters told of themselves meanwhile, on the run's clock,
 //!   in bounded memory.
-//! * `degraded`: what is known of a run after a part of its generator was lost.
+//! * `agent_counts`: what one of several agents counted itself; `degraded`: what is known of a run
+//!   after an agent was lost.
 //! * `steady_state`: how a run began, what it sustained and whether it drifted, from the
 //!   intervals of any record.
 //! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,
@@ -60,6 +61,7 @@
 
 pub mod ab;
 mod achieved;
+mod agent_counts;
 pub mod around;
 pub mod capacity;
 pub mod client_latency;
@@ -116,6 +118,7 @@ extern crate self as measure;
 mod zero;
 
 pub use ab::AbComparison;
+pub use agent_counts::AgentCounts;
 pub use around::Around;
 pub use capacity::Capacity;
 pub use comparison::Comparison;

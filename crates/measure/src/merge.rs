@@ -11,9 +11,10 @@ mod fitness;
 
 use std::collections::BTreeMap;
 
+use crate::agent_counts::AgentCounts;
 use crate::degraded::Degraded;
 use crate::experience::{GroupRecord, merge_groups};
-use crate::facts::NetworkFacts;
+use crate::facts::{NetworkFacts, TcpFacts, XdpFacts};
 use crate::instances::Instances;
 use crate::interval::Interval;
 use crate::losses_by_question::LossesByQuestion;
@@ -52,7 +53,7 @@ pub fn merge(mut records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord,
     }
     let reasons = fitness::misfits(&records).into_iter().map(|it| it.reason);
     let reasons: Vec<String> = reasons.collect();
-    keep_own_drops(&mut records);
+    keep_own_counts(&mut records);
     let targets = targets(&records);
     let mut rest = records.into_iter();
     let mut merged = rest.next().ok_or_else(|| vec![Misfit::nothing()])?;
@@ -89,20 +90,49 @@ pub fn merge_local_agents(records: Vec<RunRecord>) -> Option<RunRecord> {
 
 /// As [`merge_local_agents`], where each agent has a row and a host that counts for itself.
 pub fn merge_remote_agents(mut records: Vec<RunRecord>) -> Option<RunRecord> {
-    keep_own_drops(&mut records);
+    keep_own_counts(&mut records);
     divided(records, add_figures)
 }
 
-/// Notes with each agent what its own buffers dropped, before the sum over all hides whose it was.
-fn keep_own_drops(records: &mut [RunRecord]) {
+/// Records with each agent what it counted itself, before the sum over all hides whose it was.
+fn keep_own_counts(records: &mut [RunRecord]) {
     if records.len() < 2 {
         return;
     }
     for record in records {
         let drops = record.network.received_but_dropped();
+        let counts = count_own(record);
         if let [agent] = &mut record.agents[..] {
             agent.receive_drops.get_or_insert(drops);
+            agent.counts.get_or_insert(counts);
         }
+    }
+}
+
+/// What the only agent of a record counted.
+fn count_own(record: &RunRecord) -> AgentCounts {
+    let (counts, distributions) = (&record.total.counts, &record.total.distributions);
+    let failed = record.connections().failed;
+    let (tcp, xdp) = (record.network.tcp.as_ref(), record.network.xdp.as_ref());
+    let path = &distributions.path;
+    let [wait_to_send_us, network_us, wait_to_read_us] =
+        [&path.generator, &path.network, &path.reader]
+            .map(|part| u64::try_from(part.sum_ns() / 1_000).unwrap_or(u64::MAX));
+    AgentCounts {
+        offered: counts.offered,
+        sent: counts.sent,
+        unanswered: counts.timeouts + counts.connection_losses,
+        send_failed: counts.not_sent.send_failed,
+        send_failed_for: counts.not_sent.send_failed_for,
+        send_lateness_p99_ns: distributions.send_lateness.percentile(0.99),
+        no_resources: failed.no_resources,
+        no_local_port: failed.no_local_port,
+        segments_sent: tcp.map_or(0, |it| it.segments_sent),
+        segments_lost: tcp.map_or(0, TcpFacts::segments_lost),
+        frames_dropped: xdp.map_or(0, XdpFacts::dropped_by_peer),
+        wait_to_send_us,
+        network_us,
+        wait_to_read_us,
     }
 }
 

@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent_counts::AgentCounts;
 use crate::counts::{Connections, WireCounts};
 use crate::degraded::Degraded;
 use crate::event::Event;
@@ -211,6 +212,10 @@ pub struct Agent {
     /// in `network`; none if it was the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_drops: Option<u64>,
+    /// What it counted itself; none if it was the only one, or in a record of a version that did
+    /// not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<AgentCounts>,
 }
 
 /// The clock of an agent beside that of whoever led it, in nanoseconds.

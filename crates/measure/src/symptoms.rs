@@ -146,6 +146,10 @@ symptoms! {
     /// queries, and half of all that were lost, while the others lost 5 % at most. Much: over 0.1 %
     /// of the queries got no response.
     silent_names: SilentNames = losses_by_name::silent_names, much if SilentNames::are_many;
+    /// One of several agents lost over 0.1 % of its queries, and those are 95 % of all that were
+    /// lost. Much: over 0.1 % of the queries of all agents.
+    losses_of_one_agent: LossesOfOneAgent = losses::losses_of_one_agent,
+        much if LossesOfOneAgent::are_many;
     /// Queries that an observed target dropped by its own count. Much: half of those lost.
     server_queries_dropped: ServerQueriesDropped = server::queries_dropped,
         much if ServerQueriesDropped::explain_losses;
@@ -192,7 +196,7 @@ symptoms! {
     /// A worker used 90 % of its CPU, without harm that shows.
     busy_worker: BusyWorker = generator::busy_worker;
     /// Queries over UDP left more than 1 ms late (p99) in the open loop, though no worker was
-    /// out of CPU.
+    /// out of CPU; those of all agents, or of one that is later than the others.
     late_sends: LateSends = generator::late_sends;
     /// More than 0.1 % of the queries that left got no response, and nothing on this host explains
     /// it: drops, waits for a CPU that the target shares, or bursts of queries sent late.
@@ -200,14 +204,14 @@ symptoms! {
     /// Agents that sent later than 1 ms and four times the median of all agents.
     late_agents: LateAgents = generator::late_agents;
     /// The kernel's timestamps show half of the mean latency, or a quarter of its p99, in this
-    /// host.
+    /// host; of several agents, half of the mean at the host of one.
     waits_in_host: WaitsInHost = generator::waits_in_host;
     /// The hypervisor took CPU time of a host.
     steal: Steal = host::steal;
     /// The CPU quota of the generator's container, or of one of several agents, was used up. Much:
     /// it stopped the container for 2 % of the time.
     quota_used: QuotaUsed = host::quota_used, much if QuotaUsed::is_much;
-    /// The kernel refused over 0.1 % of the queries: no route.
+    /// The kernel refused over 0.1 % of the queries, of all or of one agent: no route.
     no_route: NoRoute = generator::no_route;
     /// The same: the target's port was closed.
     port_closed: PortClosed = generator::port_closed;
@@ -228,8 +232,9 @@ symptoms! {
     flows_refused: FlowsRefused = host::flows_refused;
     /// Frames that left AF_XDP and were dropped by the interface or its peer.
     frames_dropped_beyond: FramesDroppedBeyond = host::frames_dropped_beyond;
-    /// Over 1 % of the TCP segments of the run's connections were sent again.
-    retransmissions: Retransmissions = path::retransmissions;
+    /// Over 1 % of the TCP segments of the run's connections, or of one agent's, were sent again.
+    /// Much: of those of all.
+    retransmissions: Retransmissions = path::retransmissions, much if Retransmissions::are_of_run;
     /// The model of a server was the limit of a simulation.
     model_limit: ModelLimit = path::model_limit;
     /// The model of a server carried the load of a simulation.

@@ -85,6 +85,7 @@ impl Started {
             name: None,
             clock: None,
             receive_drops: None,
+            counts: None,
         })
     }
 }

@@ -234,6 +234,7 @@ mod tests {
             name: None,
             clock: None,
             receive_drops: None,
+            counts: None,
         }
     }
 

@@ -490,6 +490,24 @@ fn drops_in_the_buffers_of_an_agent_stay_its_own() {
 }
 
 #[test]
+fn counts_of_an_agent_stay_its_own() {
+    let records = vec![agent_in("one", "a", 1, 1), agent_in("two", "b", 1, 1)];
+    let merged = merge_remote_agents(records.clone()).expect("there are some");
+    for (agent, record) in merged.agents.iter().zip(&records) {
+        let (own, counts) = (agent.counts.expect("it is there"), &record.total.counts);
+        assert_eq!((own.offered, own.sent), (counts.offered, counts.sent));
+        let late = &record.total.distributions.send_lateness;
+        assert_eq!(own.send_lateness_p99_ns, late.percentile(0.99));
+    }
+    let third = agent_in("three", "c", 1, 1);
+    let three = merge(vec![merged.clone(), third], Misfits::Refused).expect("one load");
+    assert_eq!(three.agents[..2], merged.agents[..]);
+    assert_eq!(RunRecord::from_json(&three.to_json()), Ok(three));
+    let alone = merge_remote_agents(records[1..].to_vec()).expect("there is one");
+    assert_eq!(alone.agents[0].counts, None);
+}
+
+#[test]
 fn sums_of_older_programs_are_counted_again_when_they_are_read() {
     let agents = vec![agent_in("one", "a", 1, 1), agent_in("two", "a", 2, 2)];
     let merged = merge_remote_agents(agents).expect("there are some");

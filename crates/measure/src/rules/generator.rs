@@ -1,11 +1,13 @@
 //! What is said of the generator: its CPU, lateness, agents, resources, and queries not sent.
 
 use super::finding::{Conclusion, Finding};
-use super::phrases::BUFFER_OCTETS;
+use super::phrases::{BUFFER_OCTETS, host_of, some_agents};
 use crate::doctor::{BUSY_POLL_US, Cure, Diagnosis, State};
 use crate::notation::{count, counted, decimal, latency, percent, share};
 use crate::scope;
-use crate::symptoms::generator::{NotSentQueries, NotSentReason, Shortage, TailWaits};
+use crate::symptoms::generator::{
+    NotSentQueries, NotSentReason, RefusedQueries, Shortage, TailWaits,
+};
 use crate::symptoms::{Figures, Symptoms};
 
 /// From one handshake in that many queries on, handshakes cost more CPU than the queries: over 200
@@ -114,9 +116,10 @@ pub(super) fn late_sends(symptoms: &Symptoms<'_>) -> Option<Finding> {
         ),
     };
     let seen = format!(
-        "queries were sent up to {} late (p99) although the busiest worker used {} of its CPU and \
-         waited for it {} of the time: {why}",
-        latency(symptoms.figures.lateness_p99_ns as f64),
+        "{}queries were sent up to {} late (p99) although the busiest worker used {} of its CPU \
+         and waited for it {} of the time: {why}",
+        some_agents(&symptoms.figures, &it.agents),
+        latency(it.lateness_ns as f64),
         percent(it.busy),
         percent(it.waited)
     );
@@ -164,9 +167,10 @@ pub(super) fn late_agents(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 pub(super) fn waits_in_host(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.waits_in_host.as_ref()?, &symptoms.figures);
+    let (agents, host) = (some_agents(figures, &it.agents), host_of(&it.agents));
     let of_mean = it.of_mean.map(|(generator, reader)| {
         format!(
-            "{} of the latency was waiting in this host: {} until queries left, {} until \
+            "{agents}{} of the latency was waiting in {host}: {} until queries left, {} until \
              responses were read",
             percent(generator + reader),
             percent(generator),
@@ -207,8 +211,10 @@ pub(super) fn no_resources(symptoms: &Symptoms<'_>) -> Option<Finding> {
         false => "file descriptors or memory",
     };
     let seen = format!(
-        "{} connection attempts failed because this host ran out of {what}",
-        count(it.number)
+        "{}{} connection attempts failed because {} ran out of {what}",
+        some_agents(figures, &it.agents),
+        count(it.number),
+        host_of(&it.agents)
     );
     let (topic, matters, advice) = match it.are_ports {
         true => (
@@ -273,31 +279,43 @@ fn clients_wanted(figures: &Figures<'_>) -> u64 {
     for_all.max(2 * scenario.clients)
 }
 
-fn refused(symptoms: &Symptoms<'_>, why: &str, advice: &str) -> Conclusion {
-    let counts = symptoms.figures.counts;
-    let refused = share(counts.not_sent.send_failed, counts.offered);
+fn refused(
+    symptoms: &Symptoms<'_>,
+    queries: &RefusedQueries,
+    why: &str,
+    advice: &str,
+) -> Conclusion {
+    let refused = share(queries.number, queries.offered);
+    let agents = some_agents(&symptoms.figures, &queries.agents);
+    let whose = match queries.agents.is_empty() {
+        true => "the",
+        false => "its",
+    };
     Conclusion::new(
-        format!("{refused} of the queries were not sent: {why}"),
+        format!("{agents}{refused} of {whose} queries were not sent: {why}"),
         advice,
     )
 }
 
 pub(super) fn no_route(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let queries = &symptoms.no_route.as_ref()?.0;
     let why = "there was no route to the target: the interface is down or gone";
     let advice = "check the interface: ip -s link; ip route";
-    Some(refused(symptoms, why, advice))
+    Some(refused(symptoms, queries, why, advice))
 }
 
 pub(super) fn port_closed(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let queries = &symptoms.port_closed.as_ref()?.0;
     let why = "nothing was listening on the target's port";
     let advice = "start the server again, and look at its log";
-    Some(refused(symptoms, why, advice))
+    Some(refused(symptoms, queries, why, advice))
 }
 
 pub(super) fn sends_refused(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
-    let (why, advice) = match symptoms.sends_refused.as_ref()?.is_forbidden {
+    let it = symptoms.sends_refused.as_ref()?;
+    let (why, advice) = match it.is_forbidden {
         true => (
-            "a firewall on this host rejects them",
+            "a firewall on the host rejects them",
             "check its rules: nft list ruleset; iptables -S OUTPUT",
         ),
         false => (
@@ -305,7 +323,7 @@ pub(super) fn sends_refused(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
             "raise net.core.wmem_max, or lower the rate",
         ),
     };
-    Some(refused(symptoms, why, advice))
+    Some(refused(symptoms, &it.queries, why, advice))
 }
 
 /// Why queries that were due did not leave, a reason each.

@@ -1,7 +1,7 @@
 //! What is said of the generator's host: CPU that was taken away, and packets that it dropped.
 
 use super::finding::Finding;
-use super::phrases::{BUFFER_OCTETS, at_hosts, some_agents, times};
+use super::phrases::{BUFFER_OCTETS, at_hosts, host_of, some_agents, times};
 use crate::doctor::{Cure, Diagnosis, STEAL_PROBLEM, State};
 use crate::notation::{count, counted, decimal, latency, percent, share};
 use crate::symptoms::{Figures, Symptoms};
@@ -66,10 +66,7 @@ const QUEUES_ADVICE: &str = "send fewer queries at a time (--rate, --outstanding
 pub(super) fn own_receive_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.own_receive_drops.as_ref()?, &symptoms.figures);
     let has_xdp = figures.record.network.xdp.is_some();
-    let (agents, host) = match it.agents.is_empty() {
-        true => (String::new(), "this host"),
-        false => (some_agents(figures, &it.agents), "its host"),
-    };
+    let (agents, host) = (some_agents(figures, &it.agents), host_of(&it.agents));
     let mut seen = match has_xdp {
         false => format!(
             "{agents}full receive buffers on {host} dropped {}",
@@ -182,7 +179,8 @@ pub(super) fn frames_dropped_beyond(symptoms: &Symptoms<'_>) -> Option<Finding> 
     ];
     let shown = both.into_iter().filter(|(frames, _)| *frames > 0);
     let shown = shown.map(|(frames, what)| format!("{} {what}", counted(frames, "frame")));
-    let seen = shown.collect::<Vec<_>>().join("; ");
+    let agents = some_agents(&symptoms.figures, &it.agents);
+    let seen = format!("{agents}{}", shown.collect::<Vec<_>>().join("; "));
     let matters = "no server saw these queries: the host at the other end had no time to read them";
     let diagnosis = Diagnosis::new("queues beyond the interface", State::Warning, seen, matters)
         .cure(Cure::words(

@@ -23,6 +23,35 @@ const OF_BURST: f64 = 0.9;
 /// Share of the queries that a full buffer left in circulation that certainly fits into it.
 const FITTING: f64 = 0.5;
 
+pub(super) fn losses_of_one_agent(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.losses_of_one_agent.as_ref()?;
+    let name = symptoms.figures.record.agent_name(it.agent);
+    let which = match it.lost == it.lost_of_all {
+        true => format!("all of the {} were", counted_lost(it.lost)),
+        false => format!(
+            "{} of the {} were",
+            count(it.lost),
+            counted_lost(it.lost_of_all)
+        ),
+    };
+    let others = match it.others {
+        1 => "the other agent".to_owned(),
+        number => format!("the other {number} agents"),
+    };
+    let seen = format!("{which} agent {name}'s: its link or its host, not the server");
+    let matters = format!("{others} sent to the same target and lost hardly any");
+    let cure = "look there for drops (ip -s link; throng doctor), or leave it out of --hosts";
+    let diagnosis = Diagnosis::new("agents", State::Problem, seen, matters);
+    Some(diagnosis.cure(Cure::words(cure)).into())
+}
+
+fn counted_lost(number: u64) -> String {
+    match number {
+        1 => "1 lost query".to_owned(),
+        number => format!("{} lost queries", count(number)),
+    }
+}
+
 pub(super) fn outages_of_target(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = &symptoms.outages_of_target.as_ref()?.0;
     // What it dropped by its own count was no outage.

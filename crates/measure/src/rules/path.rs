@@ -1,6 +1,7 @@
 //! What is said of a path that loses, and of the models of a simulation.
 
 use super::finding::{Conclusion, Finding};
+use super::phrases::some_agents;
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::notation::{count, counted, latency, percent, rate, share};
 use crate::simulation::ModelledServer;
@@ -9,9 +10,14 @@ use crate::symptoms::{Figures, Symptoms};
 
 pub(super) fn retransmissions(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.retransmissions.as_ref()?;
+    let whose = match it.are_of_run() {
+        true => "this run's",
+        false => "its",
+    };
     let seen = format!(
-        "{} of the TCP segments of this run's connections ({}) were lost and sent again: the path \
+        "{}{} of the TCP segments of {whose} connections ({}) were lost and sent again: the path \
          loses them",
+        some_agents(&symptoms.figures, &it.agents),
         share(it.lost, it.sent),
         count(it.lost)
     );

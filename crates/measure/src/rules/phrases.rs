@@ -78,8 +78,19 @@ pub(super) fn at_hosts(figures: &Figures<'_>, hosts: &SomeHosts) -> AtHosts {
     }
 }
 
-/// `1 of 40 agents (b): `, of agents by position, the first of which shows most.
+/// The host of a finding that names these agents, or none.
+pub(super) fn host_of(agents: &[usize]) -> &'static str {
+    match agents.is_empty() {
+        true => "this host",
+        false => "its host",
+    }
+}
+
+/// `1 of 40 agents (b): `, of agents by position, the first of which shows most; empty of none.
 pub(super) fn some_agents(figures: &Figures<'_>, agents: &[usize]) -> String {
+    if agents.is_empty() {
+        return String::new();
+    }
     let record = figures.record;
     let number = agents.len() as u64;
     let names = agents.iter().map(|agent| record.agent_name(*agent));

@@ -122,6 +122,10 @@ static WORTH: &[Rule] = rules! {
 };
 
 static OUTAGES: &[Rule] = rules! {
+    "losses of one agent" says(losses::losses_of_one_agent) if [LossesOfOneAgent] => Network,
+        silent_if(&[OwnReceiveDrops]), in_every_verdict(),
+        unless(&[OwnReceiveDrops, OutOfCpu, LateSends, OutagesOfGenerator, OutagesOfNetwork]),
+        does_not_know("whether its link, its host or a limit on its address lost them");
     "losses by name" says(losses_by_name::silent_names) if [SilentNames] => Server,
         in_every_verdict(),
         does_not_know("whether a rule, a zone or an upstream of these names is the reason");
@@ -281,6 +285,7 @@ static LOAD: &[Rule] = rules! {
     WITHOUT_QUEUE says(losses::without_queue) if [QueriesLost] => Unknown,
         silent_if(&[
             SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops,
+            LossesOfOneAgent,
             HandshakesRefused, UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget,
             OutagesOfNetwork, OutagesOfGenerator, TimeoutOutgrown, ModelLosses
         ]),

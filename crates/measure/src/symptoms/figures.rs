@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crate::agent_counts::AgentCounts;
 use crate::counts::Counts;
 use crate::histogram::Histogram;
 use crate::interval::per;
@@ -183,6 +184,13 @@ impl<'a> Figures<'a> {
             true => std::slice::from_ref(&network.kernel),
             false => &network.kernel_of_hosts,
         }
+    }
+
+    /// What an agent counted itself, where there are several.
+    pub(crate) fn counts_of_agent(&self, position: usize) -> Option<&'a AgentCounts> {
+        let agents = &self.record.agents;
+        let agent = agents.get(position).filter(|_| agents.len() > 1)?;
+        agent.counts.as_ref()
     }
 
     /// How late the queries of the worker at `position` left (p99): one of several agents may be

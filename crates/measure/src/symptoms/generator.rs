@@ -4,6 +4,7 @@ use super::Figures;
 use super::figures::{BUSY_SHARE_WHEN_LATE, LATENESS_MAX_NS};
 use super::host::has_quota_used_up;
 use super::significance;
+use crate::agent_counts::AgentCounts;
 use crate::counts::{NotSent, SendFailures};
 use crate::facts::WorkerFacts;
 use crate::interval::{Distributions, PathTimes, per};
@@ -101,8 +102,12 @@ pub(super) fn busy_worker(figures: &Figures<'_>) -> Option<BusyWorker> {
         .then_some(BusyWorker { worker, busy })
 }
 
-/// Queries that left late though no worker was out of CPU.
+/// Queries that left late though no worker was out of CPU; the figures are those of the latest
+/// agent, where some are later than the others.
 pub(crate) struct LateSends {
+    pub(crate) lateness_ns: u64,
+    /// The late agents among several, by position, the latest first.
+    pub(crate) agents: Vec<usize>,
     pub(crate) busy: f64,
     pub(crate) waited: f64,
     /// The agent of the worker that waited longest had used up its CPU quota meanwhile.
@@ -117,7 +122,24 @@ pub(super) fn late_sends(figures: &Figures<'_>) -> Option<LateSends> {
     let sent = figures.record.total.distributions.send_lateness.count();
     let is_late = figures.lateness_p99_ns > LATENESS_MAX_NS && sent >= LATENESS_QUERIES_MIN;
     let is_known = out_of_cpu(figures).is_some();
-    (open && !scenario.transport.has_connections() && is_late && !is_known).then(|| LateSends {
+    if !open || scenario.transport.has_connections() || is_known {
+        return None;
+    }
+    let late = late_agents(figures).map_or_else(Vec::new, |it| it.late);
+    let enough = |it: &&(usize, AgentLoad)| it.1.queries >= LATENESS_QUERIES_MIN;
+    let agents = late.iter().filter(enough).map(|it| it.0).collect();
+    if let Some((_, worst)) = late.iter().find(enough) {
+        return Some(LateSends {
+            lateness_ns: worst.lateness_ns,
+            agents,
+            busy: worst.busy,
+            waited: worst.waited,
+            has_quota_used_up: worst.has_quota_used_up,
+        });
+    }
+    is_late.then(|| LateSends {
+        lateness_ns: figures.lateness_p99_ns,
+        agents,
         busy: figures.busiest_worker().unwrap_or((0, 0.0)).1,
         waited: longest_wait(figures).1,
         has_quota_used_up: has_quota_used_up(figures, longest_wait(figures).0),
@@ -141,10 +163,12 @@ pub(crate) struct AgentLoad {
     pub(crate) busy: f64,
     pub(crate) waited: f64,
     pub(crate) has_quota_used_up: bool,
+    queries: u64,
 }
 
 impl AgentLoad {
     fn add(&mut self, worker: &WorkerFacts) {
+        self.queries += worker.queries;
         let lateness_ns = worker.send_lateness_p99_ns.unwrap_or_default();
         self.lateness_ns = self.lateness_ns.max(lateness_ns);
         self.busy = self.busy.max(worker.busy_share());
@@ -159,6 +183,11 @@ pub(super) fn late_agents(figures: &Figures<'_>) -> Option<LateAgents> {
         let agent = each.get_mut(worker.agent? as usize)?;
         agent.add(worker);
         agent.has_quota_used_up |= has_quota_used_up(figures, position);
+    }
+    // Of all its queries, where the agent has counted that.
+    for (load, agent) in each.iter_mut().zip(&record.agents) {
+        let own = agent.counts.and_then(|it| it.send_lateness_p99_ns);
+        load.lateness_ns = own.unwrap_or(load.lateness_ns);
     }
     let mut sorted: Vec<u64> = each.iter().map(|it| it.lateness_ns).collect();
     sorted.sort_unstable();
@@ -185,6 +214,9 @@ pub(crate) struct WaitsInHost {
     pub(crate) of_tail: Option<TailWaits>,
     /// Responses waited longer to be read than queries to leave.
     pub(crate) is_late_reader: bool,
+    /// The agents among several at whose hosts that is so of the mean, by position, that with the
+    /// greatest share first; `of_mean` is of it.
+    pub(crate) agents: Vec<usize>,
 }
 
 /// 99th percentiles of the latency and of its parts.
@@ -199,12 +231,39 @@ pub(crate) struct TailWaits {
 pub(super) fn waits_in_host(figures: &Figures<'_>) -> Option<WaitsInHost> {
     let distributions = &figures.record.total.distributions;
     let path = &distributions.path;
-    let (of_mean, of_tail) = (waits_in_mean(path), waits_in_tail(distributions));
-    (of_mean.is_some() || of_tail.is_some()).then(|| WaitsInHost {
+    let (of_all, of_tail) = (waits_in_mean(path), waits_in_tail(distributions));
+    let waits = |it: &AgentCounts| {
+        let (sending, reading) = it.waits_in_host();
+        sending + reading
+    };
+    let agents = worst_agents(figures, |it| {
+        Some(waits(it)).filter(|it| *it >= WAITS_WARNING)
+    });
+    let worst = agents.first().and_then(|it| figures.counts_of_agent(*it));
+    let of_mean = worst.map(AgentCounts::waits_in_host).or(of_all);
+    let is_late_reader = match of_mean {
+        Some((sending, reading)) if worst.is_some() => reading > sending,
+        _ => path.reader.percentile(0.99) > path.generator.percentile(0.99),
+    };
+    (of_mean.is_some() || of_tail.is_some()).then_some(WaitsInHost {
         of_mean,
         of_tail,
-        is_late_reader: path.reader.percentile(0.99) > path.generator.percentile(0.99),
+        is_late_reader,
+        agents,
     })
+}
+
+/// The agents among several that have an amount, by position, that with the largest first: a sum
+/// over all agents would hide one.
+pub(super) fn worst_agents(
+    figures: &Figures<'_>,
+    amount: impl Fn(&AgentCounts) -> Option<f64>,
+) -> Vec<usize> {
+    let all = 0..figures.record.agents.len();
+    let each = all.filter_map(|it| Some((it, amount(figures.counts_of_agent(it)?)?)));
+    let mut each: Vec<(usize, f64)> = each.collect();
+    each.sort_by(|a, b| b.1.total_cmp(&a.1));
+    each.into_iter().map(|(agent, _)| agent).collect()
 }
 
 fn waits_in_mean(path: &PathTimes) -> Option<(f64, f64)> {
@@ -241,6 +300,8 @@ pub(crate) struct NoResources {
     pub(crate) number: u64,
     /// Local ports were missing; else files or memory.
     pub(crate) are_ports: bool,
+    /// The agents among several that this happened to, by position, the one with most first.
+    pub(crate) agents: Vec<usize>,
 }
 
 pub(super) fn no_resources(figures: &Figures<'_>) -> Option<NoResources> {
@@ -250,7 +311,16 @@ pub(super) fn no_resources(figures: &Figures<'_>) -> Option<NoResources> {
         (0, ports) => (ports, true),
         (files, _) => (files, false),
     };
-    Some(NoResources { number, are_ports })
+    let of_agent = |it: &AgentCounts| match are_ports {
+        true => it.no_local_port,
+        false => it.no_resources,
+    };
+    let failed = |it: &AgentCounts| Some(of_agent(it) as f64).filter(|number| *number > 0.0);
+    Some(NoResources {
+        number,
+        are_ports,
+        agents: worst_agents(figures, failed),
+    })
 }
 
 /// Queries that were not sent because their client had no message ID left.
@@ -273,12 +343,21 @@ pub(super) fn no_message_id(figures: &Figures<'_>) -> Option<NoMessageId> {
     })
 }
 
-pub(crate) struct NoRoute;
-pub(crate) struct PortClosed;
+/// Queries that the kernel refused to send: of all agents, or of the one with the greatest share.
+pub(crate) struct RefusedQueries {
+    pub(crate) number: u64,
+    pub(crate) offered: u64,
+    /// The agents among several, by position, the one with the greatest share first.
+    pub(crate) agents: Vec<usize>,
+}
+
+pub(crate) struct NoRoute(pub(crate) RefusedQueries);
+pub(crate) struct PortClosed(pub(crate) RefusedQueries);
 
 /// Queries that this host refused to send.
 pub(crate) struct SendsRefused {
     pub(crate) is_forbidden: bool,
+    pub(crate) queries: RefusedQueries,
 }
 
 /// The most frequent reason for which the kernel refused datagrams.
@@ -290,12 +369,51 @@ enum Refusal {
     NoBuffer,
 }
 
-fn refusal(figures: &Figures<'_>) -> Option<Refusal> {
+/// Each agent is judged by its own share, and the kernel's counter of its host.
+fn refusal(figures: &Figures<'_>) -> Option<(Refusal, RefusedQueries)> {
+    let of_agent = |position: usize| {
+        let host = figures.record.agents.get(position)?.host as usize;
+        let kernel = figures.kernels().get(host)?;
+        let counted = kernel.get("Udp.SndbufErrors").copied().unwrap_or(0);
+        let it = figures.counts_of_agent(position)?;
+        let why = refusal_of((it.send_failed, it.offered), it.send_failed_for, counted)?;
+        Some((why, it, position))
+    };
+    let mut each: Vec<_> = (0..figures.record.agents.len())
+        .filter_map(of_agent)
+        .collect();
+    let share = |it: &AgentCounts| per(it.send_failed as f64, it.offered as f64);
+    each.sort_by(|a, b| share(b.1).total_cmp(&share(a.1)));
+    let agents = each.iter().map(|it| it.2).collect();
+    if let Some((why, worst, _)) = each.into_iter().next() {
+        let queries = RefusedQueries {
+            number: worst.send_failed,
+            offered: worst.offered,
+            agents,
+        };
+        return Some((why, queries));
+    }
     let counts = figures.counts;
-    let send_failed = counts.not_sent.send_failed;
-    // The kernel's own counter names its send buffer.
-    let is_counted = figures.record.network.kernel_counter("Udp.SndbufErrors") >= send_failed / 2;
-    if !significance::is_above(send_failed, counts.offered, SHORTFALL_MAX) || is_counted {
+    let (number, offered) = (counts.not_sent.send_failed, counts.offered);
+    let counted = figures.record.network.kernel_counter("Udp.SndbufErrors");
+    let why = refusal_of((number, offered), counts.not_sent.send_failed_for, counted)?;
+    let queries = RefusedQueries {
+        number,
+        offered,
+        agents,
+    };
+    Some((why, queries))
+}
+
+/// Why `send_failed` queries of those offered were refused, if they are many; not where the
+/// kernel's own counter names its send buffer.
+fn refusal_of(
+    (send_failed, offered): (u64, u64),
+    why: SendFailures,
+    buffer_errors: u64,
+) -> Option<Refusal> {
+    let is_counted = buffer_errors >= send_failed / 2;
+    if !significance::is_above(send_failed, offered, SHORTFALL_MAX) || is_counted {
         return None;
     }
     // Names every field, so that a new one cannot be forgotten here.
@@ -305,7 +423,7 @@ fn refusal(figures: &Figures<'_>) -> Option<Refusal> {
         refused,
         no_resources,
         other,
-    } = counts.not_sent.send_failed_for;
+    } = why;
     let causes = [
         (unreachable, Refusal::NoRoute),
         (forbidden, Refusal::Forbidden),
@@ -318,18 +436,21 @@ fn refusal(figures: &Figures<'_>) -> Option<Refusal> {
 }
 
 pub(super) fn no_route(figures: &Figures<'_>) -> Option<NoRoute> {
-    (refusal(figures)? == Refusal::NoRoute).then_some(NoRoute)
+    let (why, queries) = refusal(figures)?;
+    (why == Refusal::NoRoute).then_some(NoRoute(queries))
 }
 
 pub(super) fn port_closed(figures: &Figures<'_>) -> Option<PortClosed> {
-    (refusal(figures)? == Refusal::PortClosed).then_some(PortClosed)
+    let (why, queries) = refusal(figures)?;
+    (why == Refusal::PortClosed).then_some(PortClosed(queries))
 }
 
 pub(super) fn sends_refused(figures: &Figures<'_>) -> Option<SendsRefused> {
     match refusal(figures)? {
-        Refusal::NoRoute | Refusal::PortClosed => None,
-        refusal => Some(SendsRefused {
-            is_forbidden: refusal == Refusal::Forbidden,
+        (Refusal::NoRoute | Refusal::PortClosed, _) => None,
+        (why, queries) => Some(SendsRefused {
+            is_forbidden: why == Refusal::Forbidden,
+            queries,
         }),
     }
 }

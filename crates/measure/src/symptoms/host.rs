@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Figures;
+use super::generator::worst_agents;
 use super::losses::LOSS_MAX;
 use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
@@ -240,6 +241,8 @@ pub(super) fn flows_refused(figures: &Figures<'_>) -> Option<FlowsRefused> {
 pub(crate) struct FramesDroppedBeyond {
     pub(crate) by_peer: u64,
     pub(crate) by_interface: u64,
+    /// The agents among several whose frames those were, by position, the one with most first.
+    pub(crate) agents: Vec<usize>,
 }
 
 pub(super) fn frames_dropped_beyond(figures: &Figures<'_>) -> Option<FramesDroppedBeyond> {
@@ -248,5 +251,8 @@ pub(super) fn frames_dropped_beyond(figures: &Figures<'_>) -> Option<FramesDropp
     is_shown.then_some(FramesDroppedBeyond {
         by_peer: xdp.peer_received_dropped,
         by_interface: xdp.interface_sent_dropped,
+        agents: worst_agents(figures, |it| {
+            (it.frames_dropped > 0).then_some(it.frames_dropped as f64)
+        }),
     })
 }

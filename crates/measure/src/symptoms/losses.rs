@@ -6,9 +6,10 @@
 use super::Figures;
 use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
-use super::generator;
+use super::generator::{self, worst_agents};
 use super::host::received_but_dropped;
 use super::significance::{self, EVENTS_MIN};
+use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
 use crate::timeline::outages::MET_MIN as MET_BY_OUTAGE_MIN;
@@ -19,6 +20,8 @@ pub(super) const LOSS_MAX: f64 = 0.001;
 /// Queries that wait at a server before it drops one: receive buffers hold some hundred, queues of
 /// servers more, and below this the unevenness of arrivals accounts for them.
 const WAITING_MIN: f64 = 8.0;
+/// From this share of all lost queries on, they are of one agent.
+const OF_ONE_AGENT: f64 = 0.95;
 /// Queries wait if half of them take this many times as long as the fastest.
 const QUEUED: u64 = 2;
 /// Deviations that are no chance.
@@ -81,6 +84,44 @@ pub(super) fn queries_lost(figures: &Figures<'_>) -> Option<QueriesLost> {
     let arrival = figures.record.scenario.arrival;
     are_many.then_some(QueriesLost {
         is_open_loop: !matches!(arrival, Arrival::Closed { .. }),
+    })
+}
+
+/// Losses of one of several agents alone.
+pub(crate) struct LossesOfOneAgent {
+    pub(crate) agent: usize,
+    pub(crate) lost: u64,
+    /// Of all agents.
+    pub(crate) lost_of_all: u64,
+    pub(crate) others: u64,
+    are_many: bool,
+}
+
+impl LossesOfOneAgent {
+    /// More than matter, of the queries of all agents.
+    pub(crate) fn are_many(&self) -> bool {
+        self.are_many
+    }
+}
+
+pub(super) fn losses_of_one_agent(figures: &Figures<'_>) -> Option<LossesOfOneAgent> {
+    let lost = |it: &AgentCounts| (it.unanswered > 0).then_some(it.unanswered as f64);
+    let agent = *worst_agents(figures, lost).first()?;
+    let own = figures.counts_of_agent(agent)?;
+    let each = figures.record.agents.iter().filter_map(|it| it.counts);
+    let (lost_of_all, sent) = each.fold((0, 0), |(lost, sent), it| {
+        (lost + it.unanswered, sent + it.sent)
+    });
+    let is_lossy = significance::is_above(own.unanswered, own.sent, LOSS_MAX);
+    let are_own = own.unanswered as f64 >= OF_ONE_AGENT * lost_of_all as f64;
+    // That the others have so few is no chance: they sent as much as the one, or more.
+    let is_beside_others = sent - own.sent >= own.sent / 2;
+    (is_lossy && are_own && is_beside_others).then(|| LossesOfOneAgent {
+        agent,
+        lost: own.unanswered,
+        lost_of_all,
+        others: figures.record.agents.len() as u64 - 1,
+        are_many: queries_lost(figures).is_some(),
     })
 }
 

@@ -1,8 +1,11 @@
 //! The path to the target, and the models of a simulation, which know what they did.
 
 use super::Figures;
+use super::generator::worst_agents;
 use super::load;
 use super::significance;
+use crate::agent_counts::AgentCounts;
+use crate::interval::per;
 use crate::simulation::{ModelledServer, SimulatedNetwork};
 
 /// From this share of TCP segments on, retransmissions set the pace.
@@ -19,13 +22,40 @@ const LOSS_MAX: f64 = 0.001;
 pub(crate) struct Retransmissions {
     pub(crate) lost: u64,
     pub(crate) sent: u64,
+    /// The agents among several that lost more than that, by position, the one with the greatest
+    /// share first.
+    pub(crate) agents: Vec<usize>,
+    are_of_run: bool,
+}
+
+impl Retransmissions {
+    /// Not of some agents alone: `lost` and `sent` are of all.
+    pub(crate) fn are_of_run(&self) -> bool {
+        self.are_of_run
+    }
 }
 
 pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Retransmissions> {
     let tcp = figures.record.network.tcp.as_ref()?;
     let (lost, sent) = (tcp.segments_lost(), tcp.segments_sent);
-    let are_many = significance::is_above(lost, sent, RETRANSMITTED_MAX);
-    are_many.then_some(Retransmissions { lost, sent })
+    let are_of_run = significance::is_above(lost, sent, RETRANSMITTED_MAX);
+    let share = |it: &AgentCounts| {
+        let (lost, sent) = (it.segments_lost, it.segments_sent);
+        let are_many = significance::is_above(lost, sent, RETRANSMITTED_MAX);
+        are_many.then(|| per(lost as f64, sent as f64))
+    };
+    let agents = worst_agents(figures, share);
+    let worst = agents.first().and_then(|it| figures.counts_of_agent(*it));
+    let (lost, sent) = match worst {
+        Some(it) if !are_of_run => (it.segments_lost, it.segments_sent),
+        _ => (lost, sent),
+    };
+    (are_of_run || worst.is_some()).then_some(Retransmissions {
+        lost,
+        sent,
+        agents,
+        are_of_run,
+    })
 }
 
 /// Why the model of a server was the limit.

@@ -34,6 +34,10 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     assert_eq!(divided.hosts.len(), 1);
     let names = divided.agents.iter().filter_map(|it| it.name.as_deref());
     assert_eq!(names.collect::<Vec<_>>(), ["here", "day", "day-2"]);
+    let own = divided.agents.iter().filter_map(|it| it.counts);
+    let own: Vec<u64> = own.map(|it| it.sent).collect();
+    assert_eq!(own.len(), 3);
+    assert_eq!(own.iter().sum::<u64>(), divided.total.counts.sent);
     for agent in &divided.agents {
         let clock = agent.clock.unwrap();
         let most = clock.start_bound_ns + clock.end_bound_ns;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{HostFacts, HostIdentity};
+use crate::agent_counts::AgentCounts;
+use crate::facts::{HostFacts, HostIdentity, TcpFacts};
 use crate::record::Agent;
 use crate::rules::situations::*;
 
@@ -99,6 +100,131 @@ fn one_host_of_forty_is_judged_by_its_own_counters_and_named() {
     let flows = forty(&[], &[("Conntrack.Dropped", 5)]);
     let seen = "1 of 40 agents (node-7): conntrack of its host refused 5 new flows";
     assert!(told(&flows, "conntrack").seen.contains(seen));
+}
+
+/// As [`forty`], with what each agent counted of its 2,500 queries, and `node-7` by itself.
+fn counted_forty(of_seventh: impl Fn(&mut AgentCounts)) -> RunRecord {
+    let mut record = forty(&[], &[]);
+    for (position, agent) in record.agents.iter_mut().enumerate() {
+        let mut counts = AgentCounts {
+            offered: 2_500,
+            sent: 2_500,
+            send_lateness_p99_ns: Some(100_000),
+            segments_sent: 10_000,
+            wait_to_send_us: 10,
+            network_us: 1_000,
+            wait_to_read_us: 10,
+            ..AgentCounts::default()
+        };
+        if position == 7 {
+            of_seventh(&mut counts);
+        }
+        agent.counts = Some(counts);
+    }
+    record
+}
+
+#[test]
+fn an_agent_like_the_others_changes_nothing() {
+    let record = counted_forty(|_| {});
+    let verdict = judge(&record);
+    assert_eq!(verdict.limit, Limit::Rate, "{verdict:#?}");
+    assert_eq!(verdict, judge(&forty(&[], &[])));
+    for topic in ["agents", "lateness", "waiting in this host", "path"] {
+        assert_eq!(found_on(&record, topic), None);
+    }
+}
+
+#[test]
+fn one_late_agent_of_forty_is_the_generators_limit() {
+    // Of the queries of all, 0.75 % left late: not their p99.
+    let record = counted_forty(|it| it.send_lateness_p99_ns = Some(41 * MS));
+    let verdict = judge(&record);
+    assert_eq!(verdict.limit, Limit::Generator, "{verdict:#?}");
+    let found = told(&record, "lateness");
+    let seen = "1 of 40 agents (node-7): queries were sent up to 41.00 ms late (p99)";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+    // By its workers, in a record of a version that did not count it.
+    let mut older = forty(&[], &[]);
+    older.workers[7].send_lateness_p99_ns = Some(41 * MS);
+    assert_eq!(judge(&older).limit, Limit::Generator);
+}
+
+#[test]
+fn queries_that_the_kernel_of_one_agent_refused_are_judged_by_its_own() {
+    // 0.05 % of all.
+    let refuse = |why: fn(&mut AgentCounts, u64)| {
+        counted_forty(move |it| {
+            (it.send_failed, it.sent) = (50, 2_450);
+            why(it, 50);
+        })
+    };
+    for (record, limit, why) in [
+        (
+            refuse(|it, number| it.send_failed_for.unreachable = number),
+            Limit::Network,
+            "there was no route",
+        ),
+        (
+            refuse(|it, number| it.send_failed_for.forbidden = number),
+            Limit::Generator,
+            "a firewall on the host",
+        ),
+    ] {
+        let verdict = judge(&record);
+        assert_eq!(verdict.limit, limit, "{verdict:#?}");
+        let seen = format!("1 of 40 agents (node-7): 2.00 % of its queries were not sent: {why}");
+        let is_said = |it: &String| it.starts_with(&seen);
+        assert!(verdict.evidence.iter().any(is_said), "{verdict:#?}");
+    }
+}
+
+#[test]
+fn waits_segments_and_resources_of_one_agent_are_named() {
+    let waits = counted_forty(|it| it.wait_to_read_us = 3_000);
+    let found = told(&waits, "waiting in this host");
+    let seen = "1 of 40 agents (node-7): 75.1 % of the latency was waiting in its host: ";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+    let mut segments = counted_forty(|it| it.segments_lost = 900);
+    segments.network.tcp = Some(TcpFacts {
+        segments_sent: 400_000,
+        segments_repeated: 900,
+        ..TcpFacts::default()
+    });
+    let found = told(&segments, "path");
+    let seen = "1 of 40 agents (node-7): 9.00 % of the TCP segments of its connections (900)";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+    assert_eq!(judge(&segments).limit, Limit::Rate);
+    let mut ports = counted_forty(|it| it.no_local_port = 12);
+    ports.warmup.counts.connections.failed.no_local_port = 12;
+    let found = told(&ports, "source ports");
+    let seen = "1 of 40 agents (node-7): 12 connection attempts failed because its host ran out";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+}
+
+#[test]
+fn losses_of_one_agent_are_its_links_and_not_the_servers() {
+    let mut record = counted_forty(|it| it.unanswered = 1_200);
+    lose(&mut record, 1_200);
+    let verdict = judge(&record);
+    assert_eq!(verdict.limit, Limit::Network, "{verdict:#?}");
+    told(&record, "agents").problem(
+        "all of the 1,200 lost queries were agent node-7's: its link or its host, not the server",
+        "--hosts",
+    );
+    // The same, lost by all alike.
+    let mut all = counted_forty(|_| {});
+    for agent in &mut all.agents {
+        agent.counts.as_mut().expect("it counted").unanswered = 30;
+    }
+    lose(&mut all, 1_200);
+    assert_eq!(found_on(&all, "agents"), None);
+    assert_ne!(judge(&all).limit, Limit::Network);
+    // Too few to decide, of all; reported nevertheless.
+    let mut few = counted_forty(|it| it.unanswered = 40);
+    lose(&mut few, 40);
+    assert_eq!(judge(&few).limit, Limit::Rate);
+    assert!(told(&few, "agents").seen.contains("40 lost queries"));
 }
 
 #[test]
