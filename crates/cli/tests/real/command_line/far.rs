@@ -10,7 +10,7 @@ use testing::host::is_root_for;
 use testing::program::{self, execute};
 
 use crate::laid::Laid;
-use crate::parts::Running;
+use crate::running::Running;
 use crate::process::{Responder, THRONG, throng};
 
 /// A lead with its target and an agent at the near end, and an agent at the far end.
