@@ -9,7 +9,7 @@ use engine::Control;
 use measure::observation::{ObservationMode, ServerFacts};
 use measure::record::EndedBy;
 use measure::{Observation, RunRecord};
-use observe::{Asked, AskedError, Credentials, Observer, Settings};
+use observe::{Asked, AskedError, Credentials, Newest, Observer, Settings};
 use proto::Transport;
 
 use crate::run::{RunError, RunRequest};
@@ -223,6 +223,11 @@ fn refused(what: &str) -> impl Fn(AskedError) -> RunError + '_ {
 }
 
 impl Observing {
+    /// The newest scrape of each source, by now and while the run goes on.
+    pub(crate) fn newest(&self) -> Newest {
+        self.observer.newest()
+    }
+
     /// Asks once more, and puts what came of it into the record, whose verdict it may change.
     pub(crate) fn end(self, record: &mut RunRecord) {
         let began = record

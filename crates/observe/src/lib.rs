@@ -17,6 +17,7 @@
 //! * `members`: sums of counters whose members come and go.
 //! * `http`, `stream`, `command`: asking, with a limit of time and of octets; `network`: from which
 //!   network namespace.
+//! * `newest`: the newest scrape of each source, for readers that watch the run.
 //! * `sampler`: the threads. `auto`: the process behind a port and what can be asked of it.
 //!   `dns`: facts over DNS.
 
@@ -39,6 +40,7 @@ mod http;
 pub mod knot;
 mod members;
 mod network;
+mod newest;
 mod open;
 pub mod proc;
 mod profile;
@@ -52,6 +54,7 @@ mod stream;
 pub use asked::{Asked, AskedError, PERIOD_MIN};
 pub use gap::Gap;
 pub use http::Credentials;
+pub use newest::{LastValue, Newest, NewestSample, NewestScrape, SeriesName};
 pub use profile::{Access, Origin, Profile, Row};
 pub use reading::{RawSample, Reading};
 pub use sampler::{OBSERVATIONS_MAX, Observer, Settings};

@@ -10,6 +10,7 @@ use measure::observation::{ObservationMode, Recorder, Scrape, ServerFacts};
 
 use crate::asked::{Asked, AskedError};
 use crate::gap::Gap;
+use crate::newest::{Newest, NewestScrape, Slot};
 use crate::open::{Opened, limits, open};
 use crate::profile::Picker;
 use crate::query_api::{QueryApi, Span};
@@ -53,6 +54,7 @@ struct Running {
     last: Receiver<()>,
     limits: Limits,
     later: Option<Box<QueryApi>>,
+    newest: Slot,
 }
 
 /// What a thread works with.
@@ -63,7 +65,10 @@ struct Sampler {
     settings: Settings,
     limits: Limits,
     epoch: Instant,
+    /// The same, since 1970.
+    unix_epoch: Duration,
     profile: &'static crate::Profile,
+    newest: Slot,
 }
 
 impl Observer {
@@ -101,8 +106,9 @@ impl Observer {
         }
         let is_on = |asked: &&Asked| asked.mode.unwrap_or(settings.mode) != ObservationMode::Off;
         let wall = SystemTime::now().checked_sub(epoch.elapsed());
+        let epoch = (epoch, wall.unwrap_or(SystemTime::UNIX_EPOCH));
         let mut observer = Observer {
-            epoch: (epoch, wall.unwrap_or(SystemTime::UNIX_EPOCH)),
+            epoch,
             sources: Vec::new(),
         };
         for asked in asked.iter().filter(is_on) {
@@ -124,6 +130,11 @@ impl Observer {
         let each = self.sources.iter();
         each.map(|it| locked(&it.recorder).observation().clone())
             .collect()
+    }
+
+    /// The newest scrape of each source, by now and while they go on.
+    pub fn newest(&self) -> Newest {
+        Newest::new(self.sources.iter().map(|it| it.newest.clone()))
     }
 
     /// Asks once more, and ends.
@@ -171,7 +182,11 @@ impl Observer {
 }
 
 /// Opens a source and starts its thread.
-fn running(asked: &Asked, epoch: Instant, settings: Settings) -> Result<Running, AskedError> {
+fn running(
+    asked: &Asked,
+    (epoch, wall): (Instant, SystemTime),
+    settings: Settings,
+) -> Result<Running, AskedError> {
     let settings = Settings {
         mode: asked.mode.unwrap_or(settings.mode),
         period: asked
@@ -196,6 +211,7 @@ fn running(asked: &Asked, epoch: Instant, settings: Settings) -> Result<Running,
         last,
         limits,
         later: None,
+        newest: Slot::default(),
     };
     match open(asked, &picker)? {
         Opened::Later(later) => running.later = Some(later),
@@ -207,7 +223,11 @@ fn running(asked: &Asked, epoch: Instant, settings: Settings) -> Result<Running,
                 settings,
                 limits,
                 epoch,
+                unix_epoch: wall
+                    .duration_since(SystemTime::UNIX_EPOCH)
+                    .unwrap_or_default(),
                 profile,
+                newest: running.newest.clone(),
             };
             let thread = thread::Builder::new().name(format!("observe-{}", profile.name));
             let started = thread.spawn(move || sampler.run(&ready, &stopped, ended));
@@ -273,6 +293,7 @@ impl Sampler {
         let cpu = (self.settings.thread_cpu_time)().saturating_sub(cpu);
         scrape.cpu_ns = cpu.as_nanos() as u64;
         let mut recorder = locked(&self.recorder);
+        let has_failed = !matches!(&values, Ok((_, values)) if !values.is_empty());
         match values {
             Ok((facts, values)) => {
                 if let Some(restart) = restarted(recorder.facts(), &facts) {
@@ -291,6 +312,20 @@ impl Sampler {
             }
             Err(gap) => recorder.fail(scrape, gap.to_string()),
         }
+        self.show(&recorder, scrape.at_ns, has_failed);
+    }
+
+    /// Shows the scrape that was recorded last to readers that watch the run.
+    fn show(&self, recorder: &Recorder, at_ns: i64, has_failed: bool) {
+        let since_epoch = Duration::from_nanos(at_ns.unsigned_abs());
+        let at = match at_ns < 0 {
+            true => self.unix_epoch.saturating_sub(since_epoch),
+            false => self.unix_epoch.saturating_add(since_epoch),
+        };
+        let before = self.newest.get();
+        let before = (self.profile.name, before.as_deref());
+        let newest = NewestScrape::new(recorder, (at, has_failed), before);
+        self.newest.replace(newest);
     }
 
     /// What went wrong, and what the product wants in its configuration.

@@ -130,8 +130,11 @@ pub fn lead_run(
     control: &Control,
     live: &Live,
 ) -> Result<(RunRecord, Fleet), AgentsError> {
-    let publisher = Publisher::begin(live, groups);
+    let mut publisher = Publisher::begin(live, groups);
     let observing = crate::observing::begin(groups, control)?;
+    if let Some(observing) = &observing {
+        publisher.note_observed(&observing.newest());
+    }
     let first = groups.first().map(|request| &request.asked.generator);
     let shape = RunShape {
         plans: groups.iter().map(|request| request.plan.clone()).collect(),

@@ -21,12 +21,14 @@ use measure::RunRecord;
 
 pub use follower::Follower;
 pub use judge::Judged;
+pub use observe::{LastValue, NewestSample, NewestScrape, SeriesName};
 pub(crate) use publisher::Publisher;
 pub use snapshot::{Phase, Place, Shown, ShownAgent, ShownGroup, Snapshot};
 
 /// Most snapshots that are kept: ten minutes of intervals of 1 s.
 pub const SNAPSHOTS_MAX: usize = 600;
-/// Most buckets of their histograms together: 16 MiB.
+/// Most buckets of their histograms together, and samples of observations counted as buckets:
+/// 16 MiB.
 pub const BUCKETS_MAX: usize = 1 << 21;
 
 /// Where a command publishes, and its readers read; clones share one ring.
@@ -42,7 +44,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Ring {
-    /// Each with the buckets of its histograms.
+    /// Each with its memory in buckets.
     snapshots: VecDeque<(usize, Arc<Snapshot>)>,
     buckets: usize,
     /// Number of the newest; 0 before the first.

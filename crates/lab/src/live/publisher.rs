@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use engine::Progress;
 use measure::{Intervals, RunRecord};
+use observe::Newest;
 
 use super::judge::Judge;
 use super::{Judged, Live, Phase, Shown, ShownAgent, ShownGroup};
@@ -19,6 +20,8 @@ pub(crate) struct Publisher {
     run_ns: Option<u64>,
     group_names: Vec<String>,
     shown: Shown,
+    /// What is observed beside the run.
+    observed: Newest,
     /// All intervals so far; none unless verdicts are wanted.
     judging: Option<(Judge, Intervals)>,
 }
@@ -46,6 +49,7 @@ impl Publisher {
                 left: ends,
                 ..Shown::default()
             },
+            observed: Newest::default(),
             judging: live.wants_verdicts().then(|| (judge, Intervals::default())),
         };
         publisher.publish();
@@ -84,6 +88,11 @@ impl Publisher {
         self.shown.agents = agents;
     }
 
+    /// What is observed beside the run, and shown from the next snapshot on.
+    pub(crate) fn note_observed(&mut self, observed: &Newest) {
+        self.observed.clone_from(observed);
+    }
+
     /// True if a reader wants verdicts.
     pub(crate) fn judges(&self) -> bool {
         self.judging.is_some()
@@ -108,7 +117,10 @@ impl Publisher {
     }
 
     fn publish(&self) {
-        self.live.publish(self.shown.clone());
+        self.live.publish(Shown {
+            observations: self.observed.scrapes(),
+            ..self.shown.clone()
+        });
     }
 }
 

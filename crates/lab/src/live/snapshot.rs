@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use measure::Interval;
+use observe::{NewestSample, NewestScrape};
 use serde::{Deserialize, Serialize};
 
 use super::Judged;
@@ -45,6 +46,9 @@ pub struct Shown {
     pub groups: Vec<ShownGroup>,
     /// The agents of the run, if it has any.
     pub agents: Vec<ShownAgent>,
+    /// What is observed beside the run, such as its server: the newest scrape of each source that
+    /// was scraped at least once.
+    pub observations: Vec<Arc<NewestScrape>>,
     /// What limits the run, from its newest checkpoint, or at its end; none before the first, and
     /// unless a reader wants verdicts.
     pub judged: Option<Arc<Judged>>,
@@ -84,8 +88,12 @@ pub enum Phase {
     Ended,
 }
 
+/// How many buckets take as much memory as a sample of an observation.
+const BUCKETS_OF_SAMPLE: usize = size_of::<NewestSample>() / size_of::<u64>();
+
 impl Shown {
-    /// With the least memory; and the buckets of its histograms.
+    /// With the least memory, which is counted in buckets of histograms. A scrape that several
+    /// snapshots share counts for each of them.
     pub(super) fn compact(mut self) -> (usize, Shown) {
         let mut buckets = 0;
         if let Some(interval) = &mut self.interval {
@@ -94,6 +102,8 @@ impl Shown {
         for group in &mut self.groups {
             buckets += Arc::make_mut(&mut group.interval).shrink_to_fit();
         }
+        let scrapes = self.observations.iter();
+        buckets += BUCKETS_OF_SAMPLE * scrapes.map(|it| it.samples.len()).sum::<usize>();
         (buckets, self)
     }
 }

@@ -101,6 +101,38 @@ fn large_histograms_leave_fewer_snapshots_in_the_ring() {
 }
 
 #[test]
+fn many_samples_of_observations_leave_fewer_snapshots_in_the_ring() {
+    let series = Arc::new(SeriesName {
+        name: "queries".to_owned(),
+        unit: "queries".to_owned(),
+        kind: measure::observation::SeriesKind::Counter,
+    });
+    let sample = NewestSample {
+        series,
+        sample: measure::observation::Sample::Value(1.0),
+        last: None,
+    };
+    let scrape = Arc::new(NewestScrape {
+        source: "s".into(),
+        profile: "p",
+        at: Duration::ZERO,
+        has_failed: false,
+        samples: vec![sample; 1_024],
+    });
+    let live = Live::default();
+    for _ in 0..SNAPSHOTS_MAX {
+        live.publish(Shown {
+            observations: vec![Arc::clone(&scrape); 32],
+            ..Shown::default()
+        });
+    }
+    let next = live.after(0, LONG);
+    assert!(!next.snapshots.is_empty());
+    let octets = next.snapshots.len() * 32 * 1_024 * size_of::<NewestSample>();
+    assert!(octets <= BUCKETS_MAX * size_of::<u64>(), "{octets}");
+}
+
+#[test]
 fn a_reader_waits_for_the_next_snapshot_and_no_longer_than_asked() {
     let live = published(1);
     assert!(live.after(1, Duration::ZERO).snapshots.is_empty());

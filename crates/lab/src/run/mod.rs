@@ -18,10 +18,11 @@ use driver::kernel::DriverChoice;
 use engine::{Control, Outcome, Progress, RunInputs, RunOptions};
 use load::Arrival;
 use measure::RunRecord;
+use observe::Newest;
 
 use crate::host::HostWatch;
 use crate::live::{Live, Publisher};
-use crate::observing;
+use crate::observing::{self, Observing};
 
 pub use addresses::{choose_local_addresses, choose_own_addresses};
 pub use division::{Division, divide};
@@ -64,6 +65,7 @@ pub fn run_groups(
         control.tell_checkpoints();
     }
     let record = run_with(groups, control, |progress, meanwhile| {
+        publisher.note_observed(&meanwhile.observed);
         publisher.show(progress);
         if let (Some(checkpoint), true) = (&progress.checkpoint, publisher.judges()) {
             let (outcome, meanwhile) = (Outcome::clone(checkpoint), Arc::clone(meanwhile));
@@ -86,11 +88,13 @@ struct Meanwhile {
     watch: HostWatch,
     started: record::Started,
     kernel_before: BTreeMap<String, u64>,
+    observed: Newest,
 }
 
 impl Meanwhile {
-    fn begin(groups: &[RunRequest]) -> Self {
+    fn begin(groups: &[RunRequest], observed: Newest) -> Self {
         Meanwhile {
+            observed,
             groups: groups.to_vec(),
             watch: HostWatch::begin(groups),
             started: record::Started::now(),
@@ -129,7 +133,8 @@ fn run_with(
         ..RunOptions::default()
     };
     let observing = observing::begin(groups, control)?;
-    let meanwhile = Arc::new(Meanwhile::begin(groups));
+    let observed = observing.as_ref().map(Observing::newest);
+    let meanwhile = Arc::new(Meanwhile::begin(groups, observed.unwrap_or_default()));
     let on_progress = |progress: &Progress| on_progress(progress, &meanwhile);
     let outcome = engine::run(&inputs, &options, control, on_progress)
         .map_err(|error| setup_error(&error))?;

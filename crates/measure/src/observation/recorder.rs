@@ -45,6 +45,8 @@ pub struct Recorder {
     places: BTreeMap<String, usize>,
     /// The latest value of each series.
     latest: Vec<Option<f64>>,
+    /// The sample of each series in the scrape that was added last.
+    column: Vec<Sample>,
     values_max: usize,
 }
 
@@ -62,6 +64,7 @@ impl Recorder {
             },
             places: BTreeMap::new(),
             latest: Vec::new(),
+            column: Vec::new(),
             values_max: VALUES_MAX,
         }
     }
@@ -95,6 +98,7 @@ impl Recorder {
             column[place] = self.sample(place, &observed);
         }
         self.append(merges, scrape, &column);
+        self.column = column;
     }
 
     /// Adds a scrape that gave nothing, and why.
@@ -131,6 +135,12 @@ impl Recorder {
     /// What there is by now.
     pub fn observation(&self) -> &Observation {
         &self.observation
+    }
+
+    /// Each series with its sample in the scrape that was added last, merged with no other.
+    pub fn newest(&self) -> impl Iterator<Item = (&Series, Sample)> {
+        let series = self.observation.series.iter();
+        series.zip(self.column.iter().copied())
     }
 
     /// What it came to.

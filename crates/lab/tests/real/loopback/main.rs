@@ -14,6 +14,7 @@ mod endings;
 mod failover;
 mod faults;
 mod lifecycle;
+mod live;
 mod products;
 mod questions;
 mod reconnects;
