@@ -32,6 +32,8 @@ pub enum Order {
     Refused(Refusal),
     /// Prepare this, with what there is to read.
     Setup(Value, Inputs),
+    /// Send the intervals of each group too.
+    ShowGroups,
     /// Start at that instant of its own clock.
     StartAt(Instant),
     /// End early, and report.
@@ -133,18 +135,19 @@ impl AgentLink {
                 asked_ns,
                 theirs_ns: now.as_nanos(),
             }),
+            ToAgent::ShowGroups => self.of_run(Order::ShowGroups),
             ToAgent::Beat => {}
             ToAgent::Arm { at_ns } => self.arm(at_ns, now),
             ToAgent::Go { at_ns } => self.start(Instant::from_nanos(at_ns), now),
-            ToAgent::Stop => self.end_early(Order::Stop),
-            ToAgent::Interrupt => self.end_early(Order::Interrupt),
-            ToAgent::GiveUp => self.end_early(Order::GiveUp),
+            ToAgent::Stop => self.of_run(Order::Stop),
+            ToAgent::Interrupt => self.of_run(Order::Interrupt),
+            ToAgent::GiveUp => self.of_run(Order::GiveUp),
             ToAgent::End => self.orders.push_back(Order::End),
         }
     }
 
-    /// What was said before its record had come must not end the next run.
-    fn end_early(&mut self, order: Order) {
+    /// What was said before its record had come must not reach the next run.
+    fn of_run(&mut self, order: Order) {
         if self.has_run {
             self.orders.push_back(order);
         }

@@ -1,6 +1,8 @@
 //! Everything that a lead and an agent say to each other.
 
+use engine::Progress;
 use measure::Interval;
+use measure::interval::Distributions;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -9,7 +11,7 @@ use crate::inputs::Part;
 use crate::seats::{Join, Refusal};
 
 /// Version of these messages.
-const PROTOCOL: u32 = 4;
+const PROTOCOL: u32 = 5;
 
 /// What a lead says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,6 +38,8 @@ pub enum ToAgent {
         /// What the lead's clock showed when this was written, in nanoseconds.
         asked_ns: u64,
     },
+    /// Send the intervals of each group of clients too: a reader of the lead shows them.
+    ShowGroups,
     /// The lead is there: said to agents that are not asked for their clocks.
     Beat,
     /// Can you start at this instant of your clock?
@@ -91,7 +95,13 @@ pub enum FromAgent {
     /// The first queries of all its workers have failed.
     Vain,
     /// An interval is over on all its threads.
-    Interval(Box<Interval>),
+    Interval {
+        /// Of all its groups together.
+        all: Box<Interval>,
+        /// Of each group, if the lead has asked for them: see [`FromAgent::of_progress`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<Interval>,
+    },
     /// Its record until the end of that interval.
     Checkpoint(Box<RawValue>),
     /// Its own host has asked it to end (SIGTERM): what follows is its last.
@@ -104,6 +114,38 @@ pub enum FromAgent {
     Counters(Vec<u64>),
     /// Why it could not: last.
     Failed(Told),
+}
+
+impl FromAgent {
+    /// An interval that has ended. Of its groups counts and latency alone are sent: each adds about
+    /// a quarter of the octets.
+    pub fn of_progress(progress: &Progress, shows_groups: bool) -> FromAgent {
+        let all = &progress.interval;
+        let groups = progress.groups.iter().filter(|_| shows_groups);
+        FromAgent::Interval {
+            groups: groups.map(|group| counts_and_latency(group, all)).collect(),
+            all: Box::new(all.clone()),
+        }
+    }
+}
+
+/// What a lead shows of a group. One that has no worker here, or no longer, did nothing in the time
+/// of `all`: agents are merged by the times of their intervals.
+fn counts_and_latency(group: &Interval, all: &Interval) -> Interval {
+    let time = match group.length_ns() {
+        0 => all,
+        _ => group,
+    };
+    Interval {
+        start_ns: time.start_ns,
+        end_ns: time.end_ns,
+        counts: group.counts.clone(),
+        distributions: Distributions {
+            latency: group.distributions.latency.clone(),
+            ..Distributions::default()
+        },
+        ..*group
+    }
 }
 
 /// An error that an agent tells.
@@ -181,6 +223,60 @@ impl Hello {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An interval of a busy agent; its times are spread as those of a server are.
+    fn busy(start_ns: u64, spread: u64) -> Interval {
+        let mut interval = Interval {
+            start_ns,
+            end_ns: start_ns + 1_000_000_000,
+            ..Interval::default()
+        };
+        let Distributions {
+            latency,
+            service,
+            send_lateness,
+            ..
+        } = &mut interval.distributions;
+        for number in 1..2_000_u64 {
+            let long_ns = 50_000 + number * number % spread * 1_000 + number * number * 7 % 977;
+            latency.record(long_ns + number);
+            service.record(long_ns);
+            send_lateness.record(long_ns / 100);
+        }
+        interval
+    }
+
+    #[test]
+    fn groups_cost_less_than_intervals_and_only_if_they_are_shown() {
+        let idle = Interval::default();
+        let progress = Progress {
+            index: 0,
+            interval: busy(7, 1_999),
+            groups: vec![busy(7, 1_499), idle],
+            checkpoint: None,
+        };
+        let bare = FromAgent::of_progress(&progress, false);
+        let FromAgent::Interval { all, groups } = FromAgent::of_progress(&progress, true) else {
+            panic!("it is an interval");
+        };
+        assert_eq!(*all, progress.interval);
+        let time = |it: &Interval| (it.start_ns, it.end_ns);
+        assert!(groups.iter().all(|it| time(it) == time(&all)));
+        let own = &progress.groups[0];
+        assert_eq!(groups[0].counts, own.counts);
+        assert_eq!(groups[0].distributions.latency, own.distributions.latency);
+        assert!(groups[1].distributions.latency.is_empty());
+        let octets = |groups: &[Interval]| {
+            let message = FromAgent::Interval {
+                all: all.clone(),
+                groups: groups.to_vec(),
+            };
+            crate::encode(&message).unwrap().len()
+        };
+        assert_eq!(octets(&[]), crate::encode(&bare).unwrap().len());
+        let (without, with) = (octets(&[]), octets(&groups[..1]));
+        assert!(2 * (with - without) < without, "{without}, {with}");
+    }
 
     #[test]
     fn only_the_same_program_is_let_in() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::{Gathering, Progress};
 use load::Plan;
 use measure::record::AgentClock;
-use measure::{Degraded, Intervals, RunRecord};
+use measure::{Degraded, Interval, Intervals, RunRecord};
 use proto::Instant;
 use settings::OnAgentLoss;
 
@@ -29,6 +29,10 @@ const TURN: Duration = Duration::from_millis(20);
 /// Time until the common start, at least: all have to hear of it, to say that they can and to hear
 /// that all can, on hosts whose CPUs are busy.
 const START_DELAY: Duration = Duration::from_millis(400);
+/// Most intervals of groups that agents send at a time, all agents together: four groups of 1,000
+/// agents, which double the octets of their intervals. And most groups.
+const GROUP_INTERVALS_MAX: usize = 4_096;
+const GROUPS_SHOWN_MAX: usize = 64;
 /// How often a start is put off: the time until the next one is twice as long, up to a limit.
 const PUT_OFF_MAX: u32 = 20;
 const DOUBLINGS_MAX: u32 = 5;
@@ -51,6 +55,8 @@ pub struct RunShape {
     pub on_loss: OnAgentLoss,
     /// It ends early where the first queries of all agents have failed.
     pub gives_up: bool,
+    /// A reader shows the groups while the run goes on, as far as their intervals are not too many.
+    pub shows_groups: bool,
 }
 
 /// What has come about.
@@ -183,6 +189,8 @@ pub struct Lead {
     failure: Option<Failure>,
     /// The intervals that the agents have told.
     gathering: Gathering,
+    /// Those of each group, if they are shown.
+    groups: Option<Gathering>,
     checkpoints: Checkpoints,
 }
 
@@ -214,6 +222,7 @@ impl Lead {
                 plans: Vec::new(),
                 on_loss: OnAgentLoss::default(),
                 gives_up: false,
+                shows_groups: false,
             },
             own,
             began: now,
@@ -228,6 +237,7 @@ impl Lead {
             events,
             failure: None,
             gathering: Gathering::at((0..count).map(place), 1),
+            groups: None,
             checkpoints: Checkpoints::new(count),
         }
     }
@@ -266,6 +276,13 @@ impl Lead {
     /// encodes once for all). `shape` is the run.
     pub fn prepare(&mut self, shape: RunShape) {
         (self.shape, self.is_prepared) = (shape, true);
+        let (agents, groups) = (self.links.len(), self.shape.plans.len());
+        let can_be_shown = (2..=GROUPS_SHOWN_MAX).contains(&groups);
+        if self.shape.shows_groups && can_be_shown && agents * groups <= GROUP_INTERVALS_MAX {
+            let places = (0..agents).flat_map(|agent| (0..groups).map(move |it| (agent, it)));
+            self.groups = Some(Gathering::at(places, groups));
+            self.say_to_all(|| ToAgent::ShowGroups);
+        }
     }
 
     /// An agent says something, which was read at `now`.
@@ -285,10 +302,40 @@ impl Lead {
 
     /// Shows the intervals that have become complete.
     fn settle(&mut self) {
+        let mut of_groups = VecDeque::new();
+        if let Some(groups) = &mut self.groups {
+            groups.settle(|progress| of_groups.push_back(progress.groups.clone()));
+        }
         self.gathering.settle(|progress| {
-            let progress = Box::new(progress.clone());
+            let mut progress = Box::new(progress.clone());
+            // They have come in the same messages.
+            progress.groups = of_groups.pop_front().unwrap_or_default();
             self.events.push_back(Event::Progress(progress));
         });
+    }
+
+    /// Takes the intervals that an agent has ended of each group.
+    fn add_groups(&mut self, agent: usize, intervals: Vec<Interval>) -> Result<(), Why> {
+        let (Some(groups), count) = (&mut self.groups, self.shape.plans.len()) else {
+            return Ok(());
+        };
+        if intervals.len() != count {
+            let sent = intervals.len();
+            let what = format!("intervals of {sent} groups where there are {count}");
+            return Err(Why::Invalid(what));
+        }
+        for (group, interval) in intervals.into_iter().enumerate() {
+            groups.add((agent, group), interval);
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes from an agent that is to be gathered.
+    fn end_gathering(&mut self, agent: usize) {
+        self.gathering.end(place(agent));
+        if let Some(groups) = &mut self.groups {
+            (0..self.shape.plans.len()).for_each(|group| groups.end((agent, group)));
+        }
     }
 
     fn take(&mut self, agent: usize, message: FromAgent, now: Instant) -> Result<(), Why> {
@@ -330,15 +377,16 @@ impl Lead {
             }
             FromAgent::Leaving => link.is_leaving = true,
             FromAgent::Record(_) if link.is_leaving => self.lose(agent, Why::Left, now),
-            FromAgent::Interval(_) | FromAgent::Checkpoint(_) | FromAgent::Record(_)
+            FromAgent::Interval { .. } | FromAgent::Checkpoint(_) | FromAgent::Record(_)
                 if state != State::Running =>
             {
                 return unexpected("a result");
             }
-            FromAgent::Interval(interval) => {
+            FromAgent::Interval { all, groups } => {
                 link.stalled = Duration::ZERO;
-                self.checkpoints.add(agent, &interval);
-                self.gathering.add(place(agent), *interval);
+                self.add_groups(agent, groups)?;
+                self.checkpoints.add(agent, &all);
+                self.gathering.add(place(agent), *all);
             }
             FromAgent::Checkpoint(record) => {
                 self.settle();
@@ -350,7 +398,7 @@ impl Lead {
             FromAgent::Record(record) => {
                 link.state = State::Ended;
                 self.checkpoints.end(agent, record.get());
-                self.gathering.end(place(agent));
+                self.end_gathering(agent);
             }
             FromAgent::Failed(told) => return Err(Why::Told(told)),
             FromAgent::Listening(_) | FromAgent::Counters(_) => {
@@ -558,7 +606,7 @@ impl Lead {
             sent_unknown_max,
         };
         self.checkpoints.lose(agent, loss);
-        self.gathering.end(place(agent));
+        self.end_gathering(agent);
         self.events.push_back(Event::Lost(agent));
         if self.shape.on_loss == OnAgentLoss::End {
             self.stop();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -43,9 +44,10 @@ pub fn run_share(
         on_vain: Arc::new(move || vain.say(FromAgent::Vain)),
     };
     let control = Arc::new(Control::for_agent(workers, tells));
+    let shows_groups = Arc::new(AtomicBool::new(false));
     let obeying = connection.orders().map(|orders| {
-        let control = Arc::clone(&control);
-        std::thread::spawn(move || obey(orders, &control))
+        let (control, shows_groups) = (Arc::clone(&control), Arc::clone(&shows_groups));
+        std::thread::spawn(move || obey(orders, &control, &shows_groups))
     });
     // Raises the soft limit.
     driver::cpu::open_files_max();
@@ -70,7 +72,8 @@ pub fn run_share(
         ..surroundings.clone()
     };
     let tell = |progress: &Progress| {
-        voice.say(FromAgent::Interval(Box::new(progress.interval.clone())));
+        let shows_groups = shows_groups.load(Ordering::Acquire);
+        voice.say(FromAgent::of_progress(progress, shows_groups));
         if let Some(outcome) = &progress.checkpoint {
             let outcome = outcome.as_ref().clone();
             let record = record::assemble_agent_record(&groups, outcome, surroundings());
@@ -93,9 +96,14 @@ fn say_record(voice: &Voice, record: &RunRecord, message: fn(Box<RawValue>) -> F
 }
 
 /// Does what the lead orders until the run is over; the orders that follow, if there is a lead.
-fn obey(orders: Receiver<Order>, control: &Control) -> Option<Receiver<Order>> {
+fn obey(
+    orders: Receiver<Order>,
+    control: &Control,
+    shows_groups: &AtomicBool,
+) -> Option<Receiver<Order>> {
     loop {
         match orders.recv().ok()? {
+            Order::ShowGroups => shows_groups.store(true, Ordering::Release),
             Order::StartAt(at) => control.start_at(at),
             Order::Stop => control.stop(),
             Order::Interrupt | Order::Abandon(_) => control.interrupt(),
@@ -140,6 +148,7 @@ pub fn lead_run(
         plans: groups.iter().map(|request| request.plan.clone()).collect(),
         on_loss: first.and_then(|it| it.on_agent_loss).unwrap_or_default(),
         gives_up: control.gives_up(),
+        shows_groups: live.wants_groups(),
     };
     fleet.give(task)?;
     fleet.lead.prepare(shape);
@@ -340,4 +349,28 @@ fn began(starts: Option<(Instant, Duration)>, outcome: &Outcome) -> Duration {
     starts.map_or(Duration::ZERO, |(at, unix_time)| {
         unix_time + Duration::from_nanos(outcome.run_start.nanos_since(at))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_sends_intervals_of_groups_before_its_load_starts_if_so_ordered() {
+        let (orders, received) = channel();
+        let events = PartEvents {
+            on_ready: Arc::new(|| {}),
+            on_vain: Arc::new(|| {}),
+        };
+        let (control, shows_groups) = (Control::of_part(1, events), AtomicBool::new(false));
+        let start = Instant::from_nanos(1);
+        for order in [Order::ShowGroups, Order::StartAt(start), Order::RunOver] {
+            orders.send(order).unwrap();
+        }
+        assert!(obey(received, &control, &shows_groups).is_some());
+        assert!(shows_groups.into_inner());
+        assert_eq!(control.start(), Some(start));
+    }
 }

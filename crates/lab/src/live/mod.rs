@@ -51,6 +51,7 @@ struct Ring {
     newest: u64,
     place: Arc<Place>,
     wants_verdicts: bool,
+    wants_groups: bool,
     /// The newest only: a record may have as many octets as all snapshots together.
     checkpoint: Option<Arc<RunRecord>>,
     is_over: bool,
@@ -82,6 +83,16 @@ impl Live {
     /// True if a reader shows verdicts.
     pub fn wants_verdicts(&self) -> bool {
         self.ring().wants_verdicts
+    }
+
+    /// A reader shows the groups of clients of runs of several agents: from the next run on they
+    /// are in its snapshots. Agents do not send them for nothing.
+    pub fn want_groups(&self) {
+        self.ring().wants_groups = true;
+    }
+
+    pub(crate) fn wants_groups(&self) -> bool {
+        self.ring().wants_groups
     }
 
     /// What the run that goes on has measured until its newest checkpoint, concluded; none before

@@ -42,7 +42,9 @@ pub struct Shown {
     pub left: Option<Duration>,
     /// The interval that has just ended, of all groups of clients and all agents together.
     pub interval: Option<Arc<Interval>>,
-    /// The same of each group of clients, where there are several, on one process.
+    /// The same of each group of clients, where there are several. Several agents send counts and
+    /// latency alone, only if a reader wants groups
+    /// ([`Live::want_groups`](super::Live::want_groups)), and no groups if there are too many.
     pub groups: Vec<ShownGroup>,
     /// The agents of the run, if it has any.
     pub agents: Vec<ShownAgent>,

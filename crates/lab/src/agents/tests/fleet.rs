@@ -12,7 +12,7 @@ use agents::{
 };
 use driver::Driver;
 use driver::sim::{Bounds, Link, SimDriver, Stepper, Turn, World, WorldConfig};
-use engine::{AgentEvents, Collected, Control, RunInputs, ThreadWorkers, WorkerOutcome};
+use engine::{AgentEvents, Collected, Control, Progress, RunInputs, ThreadWorkers, WorkerOutcome};
 use load::arrival::Arrival;
 use load::{Plan, names_file};
 use measure::facts::HostFacts;
@@ -89,6 +89,10 @@ pub(super) struct Scene {
     pub(super) rate_qps: f64,
     /// How late the target answers.
     pub(super) delay: Delay,
+    /// Groups of clients, all alike.
+    pub(super) groups: usize,
+    /// A reader shows them.
+    pub(super) shows_groups: bool,
 }
 
 /// What came of it.
@@ -105,6 +109,8 @@ pub(super) struct Came {
     pub(super) start_spread: Duration,
     /// What the first agent told of its run, each as a frame, and how long after the start.
     pub(super) told: Vec<(Duration, Vec<u8>)>,
+    /// What the lead has shown.
+    pub(super) shown: Vec<Progress>,
 }
 
 /// One direction between a lead and an agent.
@@ -185,6 +191,7 @@ struct Process {
     last_sent: Option<Instant>,
     starts_at: Option<Instant>,
     told: Vec<(Instant, Vec<u8>)>,
+    shows_groups: bool,
 }
 
 impl Process {
@@ -207,7 +214,7 @@ impl Process {
             how: "exit code 0",
             link,
             ahead,
-            control: Arc::new(Control::for_agent(1, events)),
+            control: Arc::new(Control::for_agent(inputs.len() as u32, events)),
             said,
             prepared_at: None,
             prepares: PREPARES[usize::from(agent != VICTIM)],
@@ -218,6 +225,7 @@ impl Process {
             last_sent: None,
             starts_at: None,
             told: Vec::new(),
+            shows_groups: false,
         }
     }
 
@@ -247,6 +255,7 @@ impl Process {
                     self.starts_at = Some(at);
                     self.control.start_at(at);
                 }
+                Order::ShowGroups => self.shows_groups = true,
                 Order::Seated { .. } | Order::Refused(_) => {}
                 Order::RunOver | Order::End => {}
                 Order::Stop => self.control.stop(),
@@ -275,6 +284,7 @@ struct LeadProcess {
     start: Option<Instant>,
     armed: Option<Instant>,
     prepared: Option<Instant>,
+    shown: Vec<Progress>,
 }
 
 /// Who takes part.
@@ -313,6 +323,7 @@ impl Cast {
             start: None,
             armed: None,
             prepared: None,
+            shown: Vec::new(),
         };
         Cast {
             places,
@@ -360,6 +371,7 @@ impl Cast {
             last_sent: processes.iter().map(|it| it.last_sent).collect(),
             told: told.collect(),
             start_spread: spread.map_or(Duration::ZERO, |(last, first)| last.duration_since(first)),
+            shown: lead.shown,
         }
     }
 }
@@ -373,6 +385,15 @@ struct Simulated {
     workers: ThreadWorkers,
     driver: SimDriver,
     is_open: bool,
+}
+
+/// One of each group, named by its position.
+fn requests(scene: &Scene) -> Vec<RunRequest> {
+    let group = |group: usize| RunRequest {
+        group: group.to_string(),
+        ..request(scene)
+    };
+    (0..scene.groups).map(group).collect()
 }
 
 pub(super) fn request(scene: &Scene) -> RunRequest {
@@ -434,6 +455,8 @@ impl Scene {
             seed: 1,
             rate_qps: 10.0,
             delay: Delay::Constant(DELAY),
+            groups: 1,
+            shows_groups: false,
         }
     }
 
@@ -466,7 +489,7 @@ impl Scene {
 
     /// Plays it to its end, and for as long afterwards as an agent may go on.
     pub(super) fn play(&self) -> Came {
-        let groups = [request(self)];
+        let groups = requests(self);
         let simulation = self.simulation();
         let world = World::new(simulation.world.clone());
         // Nobody starts it: the target only wants to know when the run is.
@@ -583,9 +606,10 @@ impl Scene {
                     }
                     process.prepared = Some(now);
                     lead.prepare(RunShape {
-                        plans: vec![request(self).plan],
+                        plans: requests(self).into_iter().map(|it| it.plan).collect(),
                         on_loss: self.on_loss,
                         gives_up: true,
+                        shows_groups: self.shows_groups,
                     });
                 }
                 Event::Starts(at) => process.start = Some(at),
@@ -596,7 +620,8 @@ impl Scene {
                         other.end("signal 9");
                     }
                 }
-                Event::Progress(_) | Event::Checkpoint => {}
+                Event::Progress(progress) => process.shown.push(*progress),
+                Event::Checkpoint => {}
             }
         }
         while let Some((agent, message)) = lead.poll_message() {
@@ -702,8 +727,7 @@ fn tell(
     }
     let mut said = process.said.lock().unwrap();
     collected.settle(|progress| {
-        let interval = Box::new(progress.interval.clone());
-        said.push_back(FromAgent::Interval(interval));
+        said.push_back(FromAgent::of_progress(progress, process.shows_groups));
         if let Some(checkpoint) = &progress.checkpoint {
             let record = record::assemble_agent_record(
                 groups,

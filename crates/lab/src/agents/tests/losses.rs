@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use agents::{DEAD_MAN, STOP_MAX, Why};
-use measure::RunRecord;
+use engine::Progress;
 use measure::record::EndedBy;
+use measure::{Interval, RunRecord};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use settings::{Named, OnAgentLoss};
@@ -226,4 +227,40 @@ fn whatever_is_lost_when_nothing_is_counted_wrong() {
             check_counts(record, came.received).unwrap_or_else(|why| panic!("{scene:?}: {why}"));
         }
     }
+}
+
+/// With one agent that is lost on the way.
+#[test]
+fn groups_of_clients_are_shown_while_agents_run_if_a_reader_wants_them() {
+    let scene = |shows_groups| Scene {
+        groups: 2,
+        shows_groups,
+        on_loss: OnAgentLoss::Continue,
+        ..Scene::new(Fault::AgentKilled, Stage::Middle)
+    };
+    let shown = scene(true).play().shown;
+    assert!(shown.len() >= 50, "{}", shown.len());
+    for progress in &shown {
+        let interval = &progress.interval;
+        assert_eq!(progress.groups.len(), 2);
+        let sum = |of: fn(&Interval) -> u64| progress.groups.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|it| it.counts.sent), interval.counts.sent);
+        assert_eq!(sum(|it| it.counts.responses), interval.counts.responses);
+        assert_eq!(
+            sum(|it| it.distributions.latency.count()),
+            interval.distributions.latency.count()
+        );
+        for group in &progress.groups {
+            let time = (group.start_ns, group.end_ns);
+            assert_eq!(time, (interval.start_ns, interval.end_ns));
+            assert!(group.distributions.send_lateness.is_empty());
+        }
+    }
+    let not_wanted = scene(false).play().shown;
+    assert!(not_wanted.iter().all(|it| it.groups.is_empty()));
+    // That they are shown changes nothing of what was measured.
+    let intervals = |shown: Vec<Progress>| -> Vec<Interval> {
+        shown.into_iter().map(|it| it.interval).collect()
+    };
+    assert_eq!(intervals(shown), intervals(not_wanted));
 }
