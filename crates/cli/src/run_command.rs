@@ -118,6 +118,8 @@ pub(crate) fn make_points(
             break;
         }
     }
+    // Before anything is printed, which may wait for a reader.
+    runner.end();
     let has_failed = conditions.conclude("throng run", &all_checks, &printed)?;
     Ok(Concluded {
         in_vain,

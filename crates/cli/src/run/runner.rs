@@ -21,7 +21,7 @@ pub(super) enum Source {
 /// Shows a line.
 pub(crate) type Note<'a> = Box<dyn Fn(&str) + 'a>;
 
-/// What the runs of a command have in common. Its end ends the agents.
+/// What the runs of a command have in common. Its end ends the agents and what is published.
 pub(crate) struct Runner<'a> {
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) live: &'a Live,
@@ -59,8 +59,10 @@ impl<'a> Runner<'a> {
         self.is_last.set(true);
     }
 
-    /// Ends the agents, which wait for the next run.
+    /// No run follows: ends the agents, which wait for the next one, and readers learn that nothing
+    /// more is published.
     pub(crate) fn end(&self) {
+        self.live.close();
         if let Some((_, fleet)) = self.fleet.take() {
             fleet.end();
         }
@@ -103,5 +105,23 @@ impl<'a> Runner<'a> {
 impl Drop for Runner<'_> {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn readers_learn_that_the_last_run_of_a_command_is_over() {
+        let (interrupt, live) = (Interrupt::default(), Live::default());
+        let is_over = || live.after(0, Duration::ZERO).is_over;
+        let runner = Runner::new(&interrupt, &live, true);
+        assert!(!is_over());
+        // However the command ends.
+        drop(runner);
+        assert!(is_over());
     }
 }
