@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::{Arguments, Command, RunArguments};
 use crate::failure::Failure;
 use crate::scenario::keys::given;
-use crate::streams;
+use crate::{streams, terminal};
 
 /// Reads the words of a command line, the program's name the first.
 ///
@@ -69,8 +69,8 @@ pub(crate) fn help(error: &clap::Error) -> Option<ExitCode> {
     // That it cannot be printed is not reported: nothing was done that could fail.
     let _ = match (streams::are_substituted(), error.use_stderr()) {
         (false, _) => error.print(),
-        (true, true) => streams::write_error(error.to_string().as_bytes()),
-        (true, false) => streams::write_output(error.to_string().as_bytes()),
+        (true, true) => terminal::octets(error.to_string().as_bytes()),
+        (true, false) => terminal::output(error.to_string().as_bytes()),
     };
     u8::try_from(error.exit_code()).ok().map(ExitCode::from)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use measure::printable;
 
 use crate::signals;
-use crate::streams;
+use crate::terminal;
 
 /// Exit code of a command that did what it was asked to, and whose result is not as a condition
 /// demands.
@@ -188,7 +188,7 @@ impl From<load::PlanError> for Failure {
 
 /// Writes to standard output; a reader that has gone away is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    match streams::write_output(printable(text).as_bytes()) {
+    match terminal::output(printable(text).as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::in_operation(
             format!("cannot write to standard output: {error}"),
         )),

@@ -20,7 +20,7 @@ use crate::agent::AgentIndex;
 use crate::agent_process;
 use crate::args::fleet::{FleetAgentArguments, FleetArguments, FleetCommand, KeysArguments};
 use crate::failure::Failure;
-use crate::signals::BY_SIGNAL;
+use crate::signals::{BY_SIGNAL, exit_at_once};
 use crate::{run, streams};
 
 /// Kubernetes' number of a pod of an indexed Job.
@@ -119,7 +119,7 @@ fn signals() -> Result<Receiver<i32>, Failure> {
     thread::spawn(move || {
         for signal in signals.forever() {
             if LEAVES_FOR.swap(signal, Ordering::SeqCst) != 0 {
-                std::process::exit(BY_SIGNAL + signal);
+                exit_at_once(signal);
             }
             // Without a receiver the agent has ended.
             let _ = sender.send(signal);
@@ -161,7 +161,7 @@ fn reach(
             ));
         }
         if !matches!(signals.recv_timeout(pause), Err(RecvTimeoutError::Timeout)) {
-            std::process::exit(BY_SIGNAL + LEAVES_FOR.load(Ordering::SeqCst));
+            exit_at_once(LEAVES_FOR.load(Ordering::SeqCst));
         }
         pause = (2 * pause).min(PAUSE_MAX);
     }

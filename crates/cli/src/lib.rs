@@ -119,12 +119,14 @@ pub fn main() -> ExitCode {
     signals::outlive_file_limit();
     driver::memory::end_aborts_without_memory();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    match arguments.get(1).and_then(|it| it.to_str()) {
-        Some(agent::NAME) => return agent_process::main(arguments.into_iter().skip(2).collect()),
-        Some(turn::NAME) => return call::exit_code(turn::execute()),
-        _ => {}
-    }
-    call::command(arguments)
+    let code = match arguments.get(1).and_then(|it| it.to_str()) {
+        Some(agent::NAME) => agent_process::main(arguments.into_iter().skip(2).collect()),
+        Some(turn::NAME) => call::exit_code(turn::execute()),
+        _ => call::command(arguments),
+    };
+    // A display that waits for a slow terminal may go on.
+    terminal::restore();
+    code
 }
 
 /// A bug in one worker must not leave the others running towards a wrong result.
@@ -137,15 +139,18 @@ fn abort_on_panic() {
         // The standard library panics where the system allows no further thread, or no stack.
         let what = panic.payload_as_str();
         if what.is_some_and(|what| what.contains("failed to allocate")) {
+            terminal::restore_here();
             driver::memory::exhausted();
         }
         if let Some(what) = what.filter(|what| what.contains("spawn thread")) {
+            terminal::restore_here();
             let error = format!("the system allows no further thread: {what}");
             let hint = "raise its limits on processes and memory (`ulimit -u`, `ulimit -v`, the \
                         pids and memory of its control group), or use fewer --workers";
             let code = Failure::in_operation(error).or_hint(hint).report();
             std::process::exit(i32::from(code != ExitCode::SUCCESS));
         }
+        terminal::restore();
         report(panic);
         std::process::abort();
     }));

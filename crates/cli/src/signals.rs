@@ -16,6 +16,7 @@ use signal_hook::iterator::Signals;
 use crate::child;
 use crate::failure::Failure;
 use crate::streams;
+use crate::terminal;
 
 /// What a shell adds to the number of the signal that ended a process.
 pub(crate) const BY_SIGNAL: i32 = 128;
@@ -144,17 +145,23 @@ fn watch_and(on_first: impl Fn(i32) + Send + 'static) -> Interrupt {
                 continue;
             }
             if handler.came() {
-                std::process::exit(BY_SIGNAL + signal);
+                exit_at_once(signal);
             }
             on_first(signal);
             handler.handle(signal);
             if handler.is_ignored() {
                 // Nothing was measured yet.
-                std::process::exit(BY_SIGNAL + signal);
+                exit_at_once(signal);
             }
         }
     });
     interrupt
+}
+
+/// Ends this process for a signal, with the terminal as it was before.
+pub(crate) fn exit_at_once(signal: i32) -> ! {
+    terminal::restore();
+    std::process::exit(BY_SIGNAL + signal);
 }
 
 /// The signals that end a command, one after the other, for a command that waits for them itself.

@@ -1,19 +1,30 @@
-//! Words for people, on standard error and standard output.
+//! Words for people, on standard error and standard output, and the owner of the terminal.
 //!
-//! Nobody has to listen: a closed terminal, a pipe whose reader has gone or a full disk loses the
-//! words, and never the run. `tell!` panics there, and a panic ends a run without its record;
-//! so clippy refuses it in this crate.
+//! A closed terminal, a pipe whose reader has gone or a full disk loses the words, and never the
+//! run. `eprintln!` panics there, and a panic ends a run without its record; so clippy refuses it
+//! in this crate.
+//!
+//! One owner knows what is drawn on the terminal. Other output goes through it: it erases the
+//! progress line, writes, and draws the line again. [`restore`] ends the drawing: at the end of the
+//! command, after a panic, and before a second signal ends the process.
+
+use std::io;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use measure::printable;
 
 use crate::streams;
 
-/// As `tell!`, where nobody needs to listen.
+/// Writes a line as `eprintln!` does; a line that cannot be written is lost.
 macro_rules! tell {
     ($($argument:tt)*) => {
         $crate::terminal::line(format_args!($($argument)*))
     };
 }
+
 /// Writes a line to standard error, if that can be written to.
 pub(crate) fn line(words: std::fmt::Arguments<'_>) {
     text(&format!("{words}\n"));
@@ -21,7 +32,26 @@ pub(crate) fn line(words: std::fmt::Arguments<'_>) {
 
 /// Writes to standard error, if that can be written to.
 pub(crate) fn text(words: &str) {
-    let _ = streams::write_error(printable(words).as_bytes());
+    let _ = octets(printable(words).as_bytes());
+}
+
+/// Writes to standard error.
+///
+/// # Errors
+/// It cannot be written to.
+pub(crate) fn octets(octets: &[u8]) -> io::Result<()> {
+    let mut owner = owner();
+    streams::write_error(&owner.write(octets))
+}
+
+/// Writes to standard output, which may be the terminal too, and flushes it.
+///
+/// # Errors
+/// It cannot be written to.
+pub(crate) fn output(octets: &[u8]) -> io::Result<()> {
+    end_line();
+    // Without the owner: who reads standard output may take its time.
+    streams::write_output(octets)
 }
 
 /// Columns of a terminal that does not say how many it has.
@@ -31,8 +61,226 @@ const COLUMNS: u16 = 80;
 pub(crate) fn replace_line(words: &str) {
     let columns = streams::columns_of_error().filter(|columns| *columns != 0);
     let columns = columns.unwrap_or(COLUMNS);
-    // The last column is left free: some terminals wrap there.
-    let fitting = usize::from(columns).saturating_sub(1);
-    let cut: String = printable(words).chars().take(fitting).collect();
-    let _ = streams::write_error(format!("\r\x1b[2K{cut}").as_bytes());
+    let mut owner = owner();
+    let _ = streams::write_error(&owner.draw(words, columns));
+}
+
+/// Erases the line that [`replace_line`] has drawn, if it is there.
+pub(crate) fn end_line() {
+    let mut owner = owner();
+    if owner.has_drawn() {
+        let _ = streams::write_error(&owner.restore());
+    }
+}
+
+/// How long the end of the process waits for a terminal that takes no more octets.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Puts the terminal back into its former state; nothing is drawn afterwards. A terminal that takes
+/// no more octets, such as after Ctrl-S, delays this for [`PATIENCE`] at most.
+pub(crate) fn restore() {
+    if streams::are_substituted() {
+        return;
+    }
+    if let Ok(mut owner) = OWNER.try_lock()
+        && !owner.has_drawn()
+    {
+        owner.is_over = true;
+        return;
+    }
+    let (ends, ended) = channel::<()>();
+    // Without a further thread the process ends with what is drawn.
+    let started = thread::Builder::new().spawn(move || {
+        let mut owner = owner();
+        let _ = streams::write_error(&owner.end());
+        drop(ends);
+    });
+    if started.is_ok() {
+        let _ = ended.recv_timeout(PATIENCE);
+    }
+}
+
+/// As [`restore`], where the system may allow no further thread.
+pub(crate) fn restore_here() {
+    // Who holds it writes, and the terminal may take no more octets.
+    if let Ok(mut owner) = OWNER.try_lock()
+        && owner.has_drawn()
+    {
+        let _ = streams::write_error(&owner.end());
+    }
+}
+
+static OWNER: Mutex<Owner> = Mutex::new(Owner::new());
+
+fn owner() -> MutexGuard<'static, Owner> {
+    // Nothing panics while it is held, and the value is whole at any time.
+    OWNER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What puts the terminal back into its former state, and returns the octets to write for it.
+type Restore = fn() -> Vec<u8>;
+
+/// Moves to the beginning of the line and erases it.
+const ERASE: &[u8] = b"\r\x1b[2K";
+
+fn erase_line() -> Vec<u8> {
+    ERASE.to_vec()
+}
+
+/// What is drawn on the terminal. Its methods return what is to be written to standard error.
+#[derive(Debug)]
+struct Owner {
+    /// The line that is drawn.
+    line: Option<String>,
+    /// Set while something is drawn.
+    restore: Option<Restore>,
+    /// Nothing is drawn any more.
+    is_over: bool,
+}
+
+impl Owner {
+    const fn new() -> Owner {
+        Owner {
+            line: None,
+            restore: None,
+            is_over: false,
+        }
+    }
+
+    fn has_drawn(&self) -> bool {
+        self.restore.is_some()
+    }
+
+    /// The line, or another one in its place.
+    fn draw(&mut self, words: &str, columns: u16) -> Vec<u8> {
+        if self.is_over {
+            return Vec::new();
+        }
+        // The last column is left free: some terminals wrap there.
+        let fitting = usize::from(columns).saturating_sub(1);
+        let fitted: String = printable(words).chars().take(fitting).collect();
+        let drawn = [ERASE, fitted.as_bytes()].concat();
+        self.note_line(fitted);
+        drawn
+    }
+
+    /// Other output, in place of the line, which follows it.
+    fn write(&mut self, octets: &[u8]) -> Vec<u8> {
+        let Some(line) = self.line.clone() else {
+            return octets.to_vec();
+        };
+        let mut written = self.restore();
+        written.extend_from_slice(octets);
+        // Beside the beginning of a line it would be taken for a part of it.
+        if octets.ends_with(b"\n") {
+            written.extend_from_slice(line.as_bytes());
+            self.note_line(line);
+        }
+        written
+    }
+
+    fn note_line(&mut self, line: String) {
+        self.line = Some(line);
+        self.restore = Some(erase_line);
+    }
+
+    /// Puts the terminal back into the state before something was drawn.
+    fn restore(&mut self) -> Vec<u8> {
+        self.line = None;
+        self.restore
+            .take()
+            .map_or_else(Vec::new, |restore| restore())
+    }
+
+    /// The same, for ever.
+    fn end(&mut self) -> Vec<u8> {
+        self.is_over = true;
+        self.restore()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: u16 = 80;
+
+    /// The lines that a terminal shows after these octets.
+    fn shown(writes: &[Vec<u8>]) -> Vec<String> {
+        let text = String::from_utf8(writes.concat()).unwrap();
+        let mut lines = vec![String::new()];
+        for part in text.replace("\x1b[2K", "\u{0}").chars() {
+            match part {
+                '\n' => lines.push(String::new()),
+                '\r' => {}
+                '\u{0}' => lines.last_mut().unwrap().clear(),
+                other => lines.last_mut().unwrap().push(other),
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn other_output_is_above_the_progress_line() {
+        let mut owner = Owner::new();
+        let mut writes = vec![owner.write(b"first\n"), owner.draw("10 %", WIDE)];
+        writes.push(owner.write(b"a note\nof two lines\n"));
+        assert_eq!(shown(&writes), ["first", "a note", "of two lines", "10 %"]);
+        writes.push(owner.draw("9 %", WIDE));
+        assert_eq!(shown(&writes).last().unwrap(), "9 %");
+        // The next text goes on in the same line.
+        writes.extend([owner.write(b"a b"), owner.write(b"c\n")]);
+        assert_eq!(shown(&writes)[3..], ["a bc", ""]);
+    }
+
+    #[test]
+    fn output_without_a_progress_line_is_written_as_it_is() {
+        let mut owner = Owner::new();
+        assert_eq!(owner.write(b"a\rb"), b"a\rb");
+        owner.draw("10 %", WIDE);
+        assert_eq!(owner.restore(), ERASE);
+        assert!(owner.restore().is_empty());
+        assert_eq!(owner.write(b"a\n"), b"a\n");
+    }
+
+    #[test]
+    fn a_line_is_cut_where_the_terminal_would_wrap_it() {
+        let mut owner = Owner::new();
+        let writes = [owner.draw("0123456789", 8), owner.write(b"note\n")];
+        assert_eq!(shown(&writes), ["note", "0123456"]);
+    }
+
+    /// As a panic or a second signal ends the process while the display goes on.
+    #[test]
+    fn nothing_is_drawn_after_the_end() {
+        let mut owner = Owner::new();
+        let mut writes = vec![owner.draw("10 %", WIDE), owner.end()];
+        writes.push(owner.draw("20 %", WIDE));
+        writes.push(owner.write(b"thread 'main' panicked\n"));
+        assert_eq!(shown(&writes), ["thread 'main' panicked", ""]);
+    }
+
+    /// Set in the process that panics.
+    const PANICS: &str = "THRONG_TEST_PANICS";
+
+    #[test]
+    fn a_panic_erases_the_progress_line_before_its_message() {
+        if std::env::var_os(PANICS).is_some() {
+            crate::abort_on_panic();
+            replace_line("10 %");
+            panic!("as the test wants it");
+        }
+        let own_name = "terminal::tests::a_panic_erases_the_progress_line_before_its_message";
+        let ended = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", own_name, "--nocapture"])
+            .env(PANICS, "1")
+            .output()
+            .unwrap();
+        assert!(!ended.status.success());
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("10 %"));
+        let text = shown(&[ended.stderr]).join("\n");
+        assert!(text.contains("panicked at"), "{text}");
+        assert!(text.contains("as the test wants it"), "{text}");
+        assert!(!text.contains("10 %"), "{text}");
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use crate::streams;
+use crate::terminal;
 
 /// dnsperf's exit code for everything that keeps it from running.
 const EXIT_CODE: u8 = 1;
@@ -156,7 +156,7 @@ impl Messages {
 
 /// Prints a line on standard error.
 pub(super) fn note(line: &str) {
-    let _ = streams::write_error(format!("{line}\n").as_bytes());
+    let _ = terminal::octets(format!("{line}\n").as_bytes());
 }
 
 #[cfg(test)]

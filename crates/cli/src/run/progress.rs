@@ -352,7 +352,7 @@ impl Display {
         let speakers = [self.connecting.take(), self.waiting.take()];
         speakers.into_iter().flatten().for_each(Speaker::end);
         match &mut self.form {
-            Form::Bar(_) => terminal::replace_line(""),
+            Form::Bar(_) => terminal::end_line(),
             Form::Lines { gathered, .. } => {
                 if let Some(line) = gathered.take() {
                     tell!("{}", self.of.line(&line));

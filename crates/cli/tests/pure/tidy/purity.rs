@@ -72,7 +72,12 @@ const OF_THE_PROCESS_ALLOWED: [(&str, &str); 2] = [
     ),
 ];
 
-/// Commands read and write through `streams`, so that they can be called as functions.
+/// What writes beside the owner of the terminal.
+const BESIDE_THE_TERMINAL: [&str; 2] = ["streams::write_error", "streams::write_output"];
+const TERMINAL: &str = "crates/cli/src/terminal.rs";
+
+/// Commands read through `streams` and write through `terminal`, so that they can be called as
+/// functions, and a progress line is erased before other output.
 pub(crate) fn streams_of_the_process(file: &File) -> Vec<Offence> {
     let mut allowed = OF_THE_PROCESS_ALLOWED.iter();
     if !file.path.starts_with("crates/cli/src/") || allowed.any(|(path, _)| *path == file.path) {
@@ -90,6 +95,11 @@ pub(crate) fn streams_of_the_process(file: &File) -> Vec<Offence> {
                 offences.push(file.offence(line_of(&code, offset), what, cure));
             }
         }
+    }
+    if file.path != TERMINAL {
+        let what = |name: &str| format!("`{name}` beside the owner of the terminal");
+        let cure = "use crates/cli/src/terminal.rs";
+        offences.extend(file.offences_of_words(&code, &BESIDE_THE_TERMINAL, (what, cure)));
     }
     offences
 }
@@ -158,6 +168,10 @@ fn streams_and_variables_of_the_process_are_offences_in_commands() {
         assert_eq!(check("crates/lab/src/a.rs", text), 0, "{text}");
     }
     assert_eq!(check("crates/cli/src/a.rs", "command.stdout(file)"), 0);
+    for name in BESIDE_THE_TERMINAL {
+        assert_eq!(check("crates/cli/src/a.rs", name), 1);
+        assert_eq!(check(TERMINAL, name), 0);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How runs end whose surroundings give way, and what they have written then.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
@@ -235,6 +235,50 @@ fn a_terminal_that_is_closed_ends_the_run_with_its_record() {
     terminal.wait().unwrap();
     wait::for_file(&record);
     assert_eq!(read(&record).ended_by, EndedBy::Interrupted);
+}
+
+/// What the last line of a terminal shows after these octets.
+fn last_line(octets: &[u8]) -> String {
+    let text = String::from_utf8_lossy(octets);
+    let text = text.rsplit('\n').next().unwrap_or_default();
+    let text = text.rsplit("\x1b[2K").next().unwrap_or_default();
+    text.replace('\r', "")
+}
+
+/// The target is silent: the run waits for open queries when the second signal comes.
+#[test]
+fn a_second_signal_leaves_no_progress_line_on_the_terminal() {
+    let folder = Folder::new("second-signal");
+    let names = folder.write("names.txt", "a.example A\n");
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = silent.local_addr().unwrap();
+    let line = format!(
+        "exec {THRONG} run --server {server} --names {names} --no-preflight --rate 50 \
+         --interval 50ms --duration 60s"
+    );
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut typed = terminal.stdin.take().unwrap();
+    let mut shown = BufReader::new(terminal.stdout.take().unwrap());
+    let mut seen = Vec::new();
+    for awaited in [" qps", "waiting for open queries"] {
+        while !String::from_utf8_lossy(&seen).contains(awaited) {
+            assert!(shown.read_until(b's', &mut seen).unwrap() > 0);
+        }
+        // Ctrl-C.
+        typed.write_all(b"\x03").unwrap();
+    }
+    shown.read_to_end(&mut seen).unwrap();
+    assert_eq!(terminal.wait().unwrap().code(), Some(130));
+    assert_eq!(last_line(&seen), "", "{}", String::from_utf8_lossy(&seen));
+    // The line was there again below the note.
+    let seen = String::from_utf8_lossy(&seen);
+    let after = seen.rsplit("interrupt again to abort)").next().unwrap();
+    assert!(after.contains(" qps"), "{seen}");
 }
 
 #[test]
