@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use measure::observation::{Recorder, Sample, SeriesKind};
+use serde::{Deserialize, Serialize};
 
 /// The newest scrape of one source.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewestScrape {
     /// The source as it was given, without secrets.
     pub source: Arc<str>,
     /// Its profile.
-    pub profile: &'static str,
+    pub profile: Arc<str>,
     /// When the source was scraped, since 1970: the middle of the scrape.
     pub at: Duration,
     /// The scrape failed: no series has a value in it.
@@ -21,7 +22,7 @@ pub struct NewestScrape {
 }
 
 /// One series in a scrape.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewestSample {
     /// The series.
     pub series: Arc<SeriesName>,
@@ -32,7 +33,7 @@ pub struct NewestSample {
 }
 
 /// What identifies a series, as in the record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesName {
     /// Its name in the profile.
     pub name: String,
@@ -43,7 +44,7 @@ pub struct SeriesName {
 }
 
 /// A value, and the scrape that gave it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LastValue {
     /// The value.
     pub value: f64,
@@ -84,7 +85,7 @@ impl NewestScrape {
             });
         NewestScrape {
             source,
-            profile,
+            profile: profile.into(),
             at,
             has_failed,
             samples: samples.collect(),
@@ -167,7 +168,10 @@ mod tests {
             vec![observed("a", 7.0, false), observed("b", 0.0, false)],
         );
         let first = NewestScrape::new(&recorder, (at(1), false), ("p", None));
-        assert_eq!((&*first.source, first.profile, first.at), ("s", "p", at(1)));
+        assert_eq!(
+            (&*first.source, &*first.profile, first.at),
+            ("s", "p", at(1))
+        );
         let value = |value, seconds| {
             Some(LastValue {
                 value,

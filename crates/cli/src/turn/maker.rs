@@ -100,6 +100,7 @@ impl<'a> Maker<'a> {
             inputs: inputs::to_json(),
             log: places.log.clone(),
             wants_verdicts: self.live.wants_verdicts(),
+            wants_groups: self.live.wants_groups(),
             is_last: !lasts,
         };
         let kept = match lasts {
@@ -148,6 +149,12 @@ impl<'a> Maker<'a> {
     fn lasting(&self) -> std::sync::MutexGuard<'_, Option<Process>> {
         // Nothing panics while it is held.
         self.lasting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Maker<'_> {
+    fn drop(&mut self) {
+        self.live.close();
     }
 }
 

@@ -29,8 +29,9 @@ struct Setup {
     inputs: Value,
     /// Where what it prints is added; without one, only errors are shown.
     log: Option<PathBuf>,
-    /// A reader of its snapshots shows verdicts.
+    /// Readers of its snapshots show verdicts, and groups.
     wants_verdicts: bool,
+    wants_groups: bool,
     /// The process makes no further run.
     is_last: bool,
 }

@@ -100,6 +100,9 @@ fn make(
     if setup.wants_verdicts {
         runner.live.want_verdicts();
     }
+    if setup.wants_groups {
+        runner.live.want_groups();
+    }
     say_when_it_has_begun(runner.interrupt, voice);
     let shows = voice.clone();
     let follower = runner.live.follow(move |next| {

@@ -360,11 +360,11 @@ mod tests {
     #[test]
     fn an_agent_sends_intervals_of_groups_before_its_load_starts_if_so_ordered() {
         let (orders, received) = channel();
-        let events = PartEvents {
+        let events = AgentEvents {
             on_ready: Arc::new(|| {}),
             on_vain: Arc::new(|| {}),
         };
-        let (control, shows_groups) = (Control::of_part(1, events), AtomicBool::new(false));
+        let (control, shows_groups) = (Control::for_agent(1, events), AtomicBool::new(false));
         let start = Instant::from_nanos(1);
         for order in [Order::ShowGroups, Order::StartAt(start), Order::RunOver] {
             orders.send(order).unwrap();

@@ -91,7 +91,8 @@ impl Live {
         self.ring().wants_groups = true;
     }
 
-    pub(crate) fn wants_groups(&self) -> bool {
+    /// True if a reader shows groups.
+    pub fn wants_groups(&self) -> bool {
         self.ring().wants_groups
     }
 

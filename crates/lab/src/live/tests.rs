@@ -114,7 +114,7 @@ fn many_samples_of_observations_leave_fewer_snapshots_in_the_ring() {
     };
     let scrape = Arc::new(NewestScrape {
         source: "s".into(),
-        profile: "p",
+        profile: "p".into(),
         at: Duration::ZERO,
         has_failed: false,
         samples: vec![sample; 1_024],

@@ -10,8 +10,8 @@ use testing::host::is_root_for;
 use testing::program::{self, execute};
 
 use crate::laid::Laid;
-use crate::running::Running;
 use crate::process::{Responder, THRONG, throng};
+use crate::running::Running;
 
 /// A lead with its target and an agent at the near end, and an agent at the far end.
 struct Fleet {

@@ -124,6 +124,7 @@ fn run(scene: &Scene, told: &[(Duration, Vec<u8>)]) -> (Used, Duration, RunRecor
         plans: vec![plan],
         on_loss: scene.on_loss,
         gives_up: true,
+        shows_groups: false,
     };
     let mut lead = Lead::new(&places, Some(hello()), Instant::ZERO);
     let mut agents: Vec<Echo> = (0..AGENTS).map(|_| Echo::new()).collect();

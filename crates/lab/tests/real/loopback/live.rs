@@ -20,7 +20,7 @@ fn snapshots_have_the_newest_samples_of_what_the_record_observes() {
     let during = snapshots.iter().filter(|it| it.shown.phase == Phase::Load);
     for snapshot in during {
         let scrape = &snapshot.shown.observations[0];
-        assert_eq!((&*scrape.source, scrape.profile), ("host", "host"));
+        assert_eq!((&*scrape.source, &*scrape.profile), ("host", "host"));
         assert!(
             !scrape.has_failed && !scrape.samples.is_empty(),
             "{scrape:?}"
