@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read, Result, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -65,6 +67,15 @@ pub(crate) fn input() -> impl Read {
         Some(octets) => Input::Octets(io::Cursor::new(octets)),
         None => Input::Process(io::stdin()),
     }
+}
+
+/// Standard input as the connection that the command has made of it which started this process.
+///
+/// # Errors
+/// It cannot be opened once more.
+pub(crate) fn connection() -> Result<UnixStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned();
+    socket.map(UnixStream::from)
 }
 
 enum Input {

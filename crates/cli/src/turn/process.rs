@@ -1,7 +1,6 @@
 //! The side of the process that makes the runs.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +18,7 @@ use crate::failure::Failure;
 use crate::run::Runner;
 use crate::scenario::Point;
 use crate::signals::Interrupt;
-use crate::{agent, inputs, run_command};
+use crate::{agent, inputs, run_command, streams};
 
 /// How often it is looked whether the load has begun.
 const BEGUN_EVERY: Duration = Duration::from_millis(1);
@@ -29,8 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Makes the runs that the command asks of this process, one after the other.
 pub(crate) fn execute() -> Result<ExitCode, Failure> {
     let cannot = |error: io::Error| agent::by_hand(&error.to_string());
-    let socket = io::stdin().as_fd().try_clone_to_owned();
-    let socket = socket.map(UnixStream::from).map_err(cannot)?;
+    let socket = streams::connection().map_err(cannot)?;
     let is_at_work = Arc::new(AtomicBool::new(true));
     let setups = setups(socket.try_clone().map_err(cannot)?, Arc::clone(&is_at_work))?;
     let voice = Voice(Arc::new(Mutex::new(socket)));

@@ -11,6 +11,7 @@ use crate::run::simulate;
 
 /// What tells who measured, where, when and with what.
 const OTHERS: [&str; 13] = [
+    "/agent_count",
     "/agents",
     "/driver",
     "/generators",
@@ -19,7 +20,6 @@ const OTHERS: [&str; 13] = [
     // An agent looks for messages meanwhile, and waits for the other agents.
     "/network/waits",
     "/phases/connect_ns",
-    "/processes",
     "/simulation",
     "/started_at",
     // They say that it was a simulation.
