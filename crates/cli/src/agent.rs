@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use lab::agents::{AgentCommand, Inputs, Place, Task};
+use lab::run::RunRequest;
 use proto::Transport;
 use responder::certificate::Identity;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub(crate) struct Setup {
     /// Where the responder listens; none for its first process, which opens the ports.
     pub(crate) addresses: Option<Vec<(Transport, SocketAddr)>>,
     pub(crate) certificate: Option<Certificate>,
+    /// What the lead has decided, which an agent decides alike; none for a responder.
+    pub(crate) decided: Option<String>,
     /// The hash of each file that its lead has read, by its path.
     pub(crate) inputs: BTreeMap<String, String>,
     /// Their contents, which travel beside this.
@@ -76,6 +79,7 @@ impl Setup {
             work,
             addresses: None,
             certificate,
+            decided: None,
             inputs,
             contents,
         }
@@ -85,6 +89,14 @@ impl Setup {
     pub(crate) fn at(self, addresses: Option<&[(Transport, SocketAddr)]>) -> Self {
         Setup {
             addresses: addresses.map(<[_]>::to_vec),
+            ..self
+        }
+    }
+
+    /// The same where the lead has decided this.
+    pub(crate) fn decided(self, requests: &[RunRequest]) -> Self {
+        Setup {
+            decided: Some(lab::run::decided(requests)),
             ..self
         }
     }
@@ -130,6 +142,12 @@ pub(crate) fn command() -> Result<AgentCommand, Failure> {
     })
 }
 
-/// What the agents of a command share: the certificate that their lead has made, and where the
-/// responder listens, none for its first process.
-pub(crate) type Shared = (Option<Identity>, Option<Vec<(Transport, SocketAddr)>>);
+/// What the agents of a command share.
+pub(crate) struct Shared {
+    /// The certificate that their lead has made.
+    pub(crate) identity: Option<Identity>,
+    /// Where the responder listens; none for its first process.
+    pub(crate) addresses: Option<Vec<(Transport, SocketAddr)>>,
+    /// What the lead has decided; none for a responder.
+    pub(crate) decided: Option<String>,
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
-use crate::agent::{AgentIndex, Setup, Work};
+use crate::agent::{AgentIndex, Setup, Shared, Work};
 use crate::failure::Failure;
 use crate::{agent, inputs, responder as responder_command, run, signals, streams};
 
@@ -86,7 +86,11 @@ fn perform(
         Some(pem) => Some(from_pem(&pem.chain, &pem.key).map_err(Failure::in_operation)?),
         None => None,
     };
-    let shared = (identity, setup.addresses);
+    let shared = Shared {
+        identity,
+        addresses: setup.addresses,
+        decided: setup.decided,
+    };
     match setup.work {
         Work::Responder(arguments) => {
             responder_command::serve_share(connection, &arguments, shared, place)

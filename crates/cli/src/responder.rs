@@ -231,9 +231,10 @@ fn serve_in_processes(
 pub(crate) fn serve_share(
     connection: &mut Connection,
     arguments: &ResponderArguments,
-    (given, addresses): Shared,
+    shared: Shared,
     place: AgentIndex,
 ) -> Result<(), Failure> {
+    let (given, addresses) = (shared.identity, shared.addresses);
     let identity = identity(arguments, given)?;
     let config = config_of_share(config(arguments, identity.as_ref())?, place);
     let share = ResponderShare {

@@ -118,8 +118,10 @@ pub(crate) fn make_points(
             break;
         }
     }
-    // Before anything is printed, which may wait for a reader.
-    runner.end();
+    if is_all {
+        // Before anything is printed, which may wait for a reader.
+        runner.end();
+    }
     let has_failed = conditions.conclude("throng run", &all_checks, &printed)?;
     Ok(Concluded {
         in_vain,

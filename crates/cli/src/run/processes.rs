@@ -58,8 +58,9 @@ pub(super) fn measure(
             (Target::Processes(carrier), addresses)
         }
     };
-    let setup = setup(Role::Generator).at(Some(&addresses)).task();
+    let setup = setup(Role::Generator).at(Some(&addresses));
     prepared.point_at(&addresses);
+    let setup = setup.decided(&prepared.requests).task();
     prepared.look_before()?;
     let source = Source::Here(division.agents);
     let fleet = runner.fleet(&source, || {
@@ -100,7 +101,8 @@ pub(super) fn measure_on(
         group.run.observe.clear();
     }
     let role = Role::Elsewhere;
-    let setup = Setup::new(Work::Run { groups, role }, None).task();
+    let setup = Setup::new(Work::Run { groups, role }, None);
+    let setup = setup.decided(&prepared.requests).task();
     let of_run = (prepared.requests.as_slice(), quiet, shown_each);
     lead(of_run, (source, fleet, setup), None, runner)
 }
@@ -128,10 +130,10 @@ pub(super) fn execute_share(
     connection: &mut Connection,
     groups: &[Group],
     role: Role,
-    (identity, addresses): Shared,
+    shared: Shared,
     place: AgentIndex,
 ) -> Result<(), Failure> {
-    let mut prepared = prepare(groups, identity)?;
+    let mut prepared = prepare(groups, shared.identity)?;
     // Nothing is read any more.
     inputs::forget();
     let is_elsewhere = matches!(role, Role::Elsewhere);
@@ -142,7 +144,7 @@ pub(super) fn execute_share(
     match (role, &prepared.responder) {
         (Role::Generator | Role::Elsewhere, _) => {}
         (Role::Target, Some(responder)) => {
-            return responder.serve_share(connection, place, addresses);
+            return responder.serve_share(connection, place, shared.addresses);
         }
         (Role::Target, None) => {
             let what = "the setup of a process is wrong: no responder";
@@ -150,7 +152,8 @@ pub(super) fn execute_share(
         }
     }
     let division = Division::into(&mut prepared.requests, place.count);
-    prepared.point_at(&addresses.unwrap_or_default());
+    prepared.point_at(&shared.addresses.unwrap_or_default());
+    check_decided(&prepared.requests, shared.decided.as_deref())?;
     let share = AgentShare {
         threads: division.threads_of(place.index),
         clock: connection.clock(),
@@ -164,4 +167,16 @@ pub(super) fn execute_share(
         super::tls::report_losses(request.tls.as_ref());
     }
     Ok(())
+}
+
+/// Refuses a run that this agent would make otherwise than its lead has decided.
+fn check_decided(requests: &[RunRequest], of_lead: Option<&str>) -> Result<(), Failure> {
+    let own = lab::run::decided(requests);
+    match of_lead.and_then(|lead| lab::run::difference(&own, lead)) {
+        None => Ok(()),
+        Some((own, lead)) => Err(Failure::in_operation(format!(
+            "the agent decides the run otherwise than its lead, which is a fault of throng: \
+             `{own}`, and there `{lead}`"
+        ))),
+    }
 }

@@ -1,6 +1,7 @@
 //! One run from request to record: look before, start what is needed, run, judge.
 
 mod addresses;
+mod decided;
 mod division;
 mod local;
 mod preflight;
@@ -25,6 +26,7 @@ use crate::live::{Live, Publisher};
 use crate::observing::{self, Observing};
 
 pub use addresses::{choose_local_addresses, choose_own_addresses};
+pub use decided::{decided, difference};
 pub use division::{Division, divide};
 pub use local::{TargetScope, default_workers, target_scope};
 pub use preflight::{check_host, check_local_addresses, check_target};

@@ -92,13 +92,13 @@ fn an_agent_a_second_away_takes_part_exactly() {
     assert!(slow.max_ns() >= Some(2_000_000_000));
 }
 
-#[test]
-fn an_agent_whose_line_is_cut_stops_sending_and_costs_only_its_time() {
+/// Nothing passes any more, or nothing in one direction.
+fn an_agent_is_cut_off(test: &str, cut: impl Fn(&str)) {
     if !is_root_for("network namespaces") {
         return;
     }
     let run = "--rate 400 --duration 1m --interval 100ms --timeout 2s --barrier-timeout 2m";
-    let mut fleet = Fleet::begin("far-cut", "--delay 1ms", run);
+    let mut fleet = Fleet::begin(test, "--delay 1ms", run);
     // With a checkpoint of both.
     fleet.lead.wait_for_intervals(61);
     cut(&fleet.laid.between[1]);
@@ -115,15 +115,36 @@ fn an_agent_whose_line_is_cut_stops_sending_and_costs_only_its_time() {
     assert!(range.contains(&received), "{received} of {range:?}");
 }
 
-/// Cuts the line at that end, both ways.
-fn cut(end: &str) {
-    let devices = execute(&format!("ip -n {end} -o link show")).succeeded();
-    let names = devices.lines().filter_map(|it| it.split(": ").nth(1));
-    for name in names.filter(|name| *name != "lo") {
-        let name = name.split('@').next().unwrap();
-        let down = Command::new("ip")
-            .args(["-n", end, "link", "set", name, "down"])
-            .status();
-        assert!(down.unwrap().success(), "{name}");
+#[test]
+fn an_agent_whose_line_is_cut_stops_sending_and_costs_only_its_time() {
+    an_agent_is_cut_off("far-cut", |end| {
+        let devices = execute(&format!("ip -n {end} -o link show")).succeeded();
+        let names = devices.lines().filter_map(|it| it.split(": ").nth(1));
+        for name in names.filter(|name| *name != "lo") {
+            let name = name.split('@').next().unwrap();
+            execute(&format!("ip -n {end} link set {name} down")).succeeded();
+        }
+    });
+}
+
+#[test]
+fn an_agent_that_is_not_heard_any_more_stops_sending() {
+    an_agent_is_cut_off("far-unheard", |end| drop_all(end, "output"));
+}
+
+#[test]
+fn an_agent_that_hears_nothing_any_more_stops_sending() {
+    an_agent_is_cut_off("far-deaf", |end| drop_all(end, "input"));
+}
+
+/// Drops all that passes that hook of an end.
+fn drop_all(end: &str, hook: &str) {
+    for rule in [
+        "add table inet cut".to_owned(),
+        format!("add chain inet cut dropped {{ type filter hook {hook} priority 0; policy drop; }}"),
+    ] {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", end, "nft", &rule]);
+        assert!(command.status().unwrap().success(), "{rule}");
     }
 }
