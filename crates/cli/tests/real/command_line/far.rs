@@ -141,7 +141,8 @@ fn an_agent_that_hears_nothing_any_more_stops_sending() {
 fn drop_all(end: &str, hook: &str) {
     for rule in [
         "add table inet cut".to_owned(),
-        format!("add chain inet cut dropped {{ type filter hook {hook} priority 0; policy drop; }}"),
+        format!("add chain inet cut passing {{ type filter hook {hook} priority 0; }}"),
+        "add rule inet cut passing drop".to_owned(),
     ] {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", end, "nft", &rule]);
