@@ -10,6 +10,11 @@ use testing::program::Finished;
 /// machine takes minutes to start all pods of an experiment.
 const SECONDS_MAX: &str = "1200";
 
+/// Run in the cluster: says where its folder is and what its DNS answers, then waits for the end of
+/// its input.
+const AT_ONCE: &str = "echo \"$CLUSTER\"; dig +short +tries=1 @10.96.0.10 \
+                       kubernetes.default.svc.cluster.local; exec cat";
+
 /// A cluster, until dropped: its command reads a pipe of ours.
 pub(crate) struct Cluster {
     /// The process that all of the cluster belongs to, as it is seen from here.
@@ -21,21 +26,30 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Cluster {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let mut command = Command::new(root.join("cluster/run"));
-        command.args(["sh", "-c", "echo \"$CLUSTER\"; exec cat"]);
+        let mut command = Command::new(script());
+        command.args(["sh", "-c", AT_ONCE]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let until_closed = process.stdin.take().unwrap();
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         let folder = line(&mut stdout);
         assert!(!folder.is_empty(), "the cluster did not start: see above");
+        // It is not asked twice.
+        let api_server = line(&mut stdout);
+        assert_eq!(api_server, "10.96.0.1", "the cluster's DNS did not answer");
         Cluster {
             first_process: in_namespaces_of_its_own(process.id()),
             folder: PathBuf::from(folder),
             process,
             until_closed: Some(until_closed),
         }
+    }
+
+    /// Waits until the cluster has ended by itself, and returns its exit code.
+    pub(crate) fn exit_code(mut self) -> Option<i32> {
+        let ended = self.process.wait().unwrap();
+        assert!(!self.folder.exists(), "{} is left", self.folder.display());
+        ended.code()
     }
 
     /// A path in the cluster's folder.
@@ -90,6 +104,11 @@ impl Drop for Cluster {
         drop(self.until_closed.take());
         let _ = self.process.wait();
     }
+}
+
+/// The script that starts clusters.
+pub(crate) fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster/run")
 }
 
 fn line(stdout: &mut BufReader<ChildStdout>) -> String {
