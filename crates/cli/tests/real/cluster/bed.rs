@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use testing::folder::Folder;
 use testing::program::Finished;
 
 /// A command that is still there after that many seconds is killed, and its test fails. A busy
@@ -26,7 +27,10 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Cluster {
-        let mut command = Command::new(script());
+        let images = Folder::new("images");
+        let image = image(&images);
+        let mut command = Command::new(script("run"));
+        command.args(["--image", &image]);
         command.args(["sh", "-c", AT_ONCE]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
@@ -106,9 +110,19 @@ impl Drop for Cluster {
     }
 }
 
-/// The script that starts clusters.
-pub(crate) fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster/run")
+/// A script that clusters are made by.
+pub(crate) fn script(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster");
+    folder.join(name)
+}
+
+/// Makes the image of the binary under test. Nodes have read it when the cluster has started.
+fn image(folder: &Folder) -> String {
+    let path = folder.path("throng.tar");
+    let mut command = Command::new(script("throng-image"));
+    let made = command.args([&path, crate::process::THRONG]).output();
+    Finished::new("throng-image", made.unwrap()).succeeded();
+    path
 }
 
 fn line(stdout: &mut BufReader<ChildStdout>) -> String {

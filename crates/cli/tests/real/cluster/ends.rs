@@ -27,7 +27,7 @@ fn starting(temporary: &Path) -> Running {
     let mut command = Command::new("env");
     command
         .args(["--default-signal=HUP,INT,TERM"])
-        .arg(script());
+        .arg(script("run"));
     command.args(["--nodes", "1", "sleep", "1000"]);
     command.env("TMPDIR", temporary);
     command.stdin(Stdio::null()).stderr(Stdio::piped());

@@ -13,6 +13,7 @@ use bed::Cluster;
 mod bed;
 mod cells;
 mod ends;
+mod image;
 mod kubelet;
 
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
@@ -29,6 +30,7 @@ fn servers_in_pods_are_cells_and_kubelets_are_observed() {
     thread::scope(|scope| {
         scope.spawn(|| run(cells::CASES, &cluster));
         scope.spawn(|| run(kubelet::CASES, &cluster));
+        scope.spawn(|| run(image::CASES, &cluster));
     });
     ends::with_its_api_server(cluster);
 }

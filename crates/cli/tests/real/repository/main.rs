@@ -6,6 +6,7 @@
 
 mod copy;
 mod dependencies;
+mod image;
 mod notices;
 mod prepare;
 mod published;

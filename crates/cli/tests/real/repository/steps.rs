@@ -23,6 +23,7 @@ fn copy<'a>(place: &'a Place, script: &str) -> Copy<'a> {
     let copy = place.copy("clone", &["test"]);
     copy.program("servers/prepare", "");
     copy.program("bench/run", "");
+    copy.program("cluster/throng-image", "");
     let script = format!("echo \"$*\" >>\"$PLACE/run-tests\"\n{script}");
     copy.program("target/debug/run-tests", &script);
     copy

@@ -1,0 +1,71 @@
+//! The image of Throng in pods.
+
+use measure::RunRecord;
+
+use crate::Case;
+use crate::bed::Cluster;
+
+pub(crate) const CASES: &[Case] = &[(
+    "the image runs as any user where pods have no rights and cannot write",
+    restricted_pods,
+)];
+
+/// A namespace with the strictest standard of Kubernetes, and the image as a random user, as
+/// OpenShift has it, and as its own.
+const PODS: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: restricted
+  labels: { pod-security.kubernetes.io/enforce: restricted }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: names, namespace: restricted }
+data: { names: "kubernetes.default.svc.cluster.local A" }
+---
+apiVersion: v1
+kind: Pod
+metadata: { name: random, namespace: restricted }
+spec:
+  restartPolicy: Never
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 1000650000
+    runAsGroup: 1000650000
+    seccompProfile: { type: RuntimeDefault }
+  containers:
+    - name: throng
+      image: throng:VERSION
+      imagePullPolicy: Never
+      args: [run, --quiet, --format, json, --duration, 1s, --rate, "100", --server, 10.96.0.10,
+             --names, /names/names]
+      volumeMounts: [{ name: names, mountPath: /names }]
+      resources: { limits: { cpu: "1", memory: 200Mi } }
+      securityContext:
+        allowPrivilegeEscalation: false
+        capabilities: { drop: [ALL] }
+        readOnlyRootFilesystem: true
+  volumes: [{ name: names, configMap: { name: names } }]
+"#;
+
+fn restricted_pods(cluster: &Cluster) {
+    let random = PODS.replace("VERSION", env!("CARGO_PKG_VERSION"));
+    let (_, pod) = random.rsplit_once("---\n").unwrap();
+    let user = "    runAsUser: 1000650000\n    runAsGroup: 1000650000\n";
+    let own = pod.replace(user, "").replace("name: random", "name: own");
+    cluster.apply(&format!("{random}---\n{own}"));
+    for pod in ["random", "own"] {
+        let pod = format!("--namespace restricted pod/{pod}");
+        let ended = "--for=jsonpath={.status.containerStatuses[0].state.terminated}";
+        let waited = cluster.shell(&format!("kubectl wait {ended} {pod} --timeout=300s"), "");
+        let logs = cluster.kubectl(&format!("logs {pod}"));
+        assert_eq!(waited.code, Some(0), "{logs}: {}", waited.stderr);
+        let record = RunRecord::from_json(&logs).unwrap_or_else(|_| panic!("{pod}: {logs}"));
+        let counts = &record.total.counts;
+        assert!(counts.responses > 0, "{counts:?}");
+    }
+    cluster.kubectl("delete namespace restricted --wait=false");
+}
