@@ -202,6 +202,7 @@ impl Worker {
             stats: driver.stats(),
             tls: self.ledger.tls.clone(),
             streams_max: self.ledger.streams_max,
+            first_late_ns: self.first_late_ns(),
             cpu_in_window: tally.cpu_in_window(),
             losses: self.ledger.losses.clone(),
             instances: self.ledger.instances(),
@@ -212,6 +213,17 @@ impl Worker {
             servers: stub.map_or_else(Vec::new, |stub| stub.ended().to_vec()),
             ..WorkerSummary::default()
         }
+    }
+
+    /// By how much the first query left late, if any has left.
+    fn first_late_ns(&self) -> Option<u64> {
+        let (due_at, sent_at) = self.ledger.first_sent?;
+        let due_at = match self.offer.is_due_by_time() {
+            true => due_at,
+            // These are due when a worker comes to ask them.
+            false => self.population.joins_at,
+        };
+        Some(sent_at.nanos_since(due_at))
     }
 
     /// Handles one delivery on a socket that this worker opened, unless it has finished.

@@ -59,6 +59,9 @@ pub struct WorkerSummary {
     pub tls: TlsNotes,
     /// Lowest limit of concurrent streams that the target has set; none if it has set none.
     pub streams_max: Option<u64>,
+    /// By how much its first query left later than it was due, nanoseconds: where time makes none
+    /// due, later than the clients were to begin. None if it sent none.
+    pub first_late_ns: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
     /// Queries without a response, by question.

@@ -72,6 +72,8 @@ pub(crate) struct Ledger {
     failures_looked_at: u32,
     /// Lowest limit of concurrent streams that the target has set.
     pub(crate) streams_max: Option<u64>,
+    /// When the first query was due, and when it left.
+    pub(crate) first_sent: Option<(Instant, Instant)>,
 }
 
 impl Ledger {
@@ -106,6 +108,7 @@ impl Ledger {
             falls_back: plan.tcp_fallback,
             failures_looked_at: 0,
             streams_max: None,
+            first_sent: None,
         }
     }
 

@@ -38,10 +38,11 @@ impl Ledger {
         // A fallback was counted when it was decided on, for it may never get a connection.
         let is_counted = client.role == Role::Primary;
         let mut lengths = outgoing.datagrams.iter();
-        let tally = &mut self.tally;
+        let (tally, first_sent) = (&mut self.tally, &mut self.first_sent);
         client
             .pending
             .send_oldest(queries as u32, now, |alike, scheduled_at, is_repeated| {
+                first_sent.get_or_insert((scheduled_at, now));
                 let octets = lengths.by_ref().take(alike as usize);
                 let octets: u64 = octets.map(|datagram| u64::from(datagram.length)).sum();
                 let queries = u64::from(alike);

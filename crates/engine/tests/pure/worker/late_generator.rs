@@ -21,6 +21,11 @@ const fn at_us(microseconds: u64) -> Instant {
 /// Runs `plan` in steps of 50 us, without any turn for the worker within `away`. Half a
 /// millisecond each way. Returns the totals.
 fn run(plan: Plan, away: Range<Instant>) -> Interval {
+    run_to_end(plan, away).0
+}
+
+/// The same, with how late the first query left.
+fn run_to_end(plan: Plan, away: Range<Instant>) -> (Interval, Option<u64>) {
     let Bench {
         world,
         mut echo,
@@ -44,7 +49,7 @@ fn run(plan: Plan, away: Range<Instant>) -> Interval {
             let timeline = summary.timeline;
             let end = timeline.run_started_at + Duration::from_secs(2);
             assert_eq!(timeline.run_ended_at, end);
-            return total;
+            return (total, summary.first_late_ns);
         }
     }
     panic!("the run does not end");
@@ -75,6 +80,21 @@ fn worker_that_has_its_turns_is_late_by_less_than_one() {
         (2_000, 2_000)
     );
     assert!(total.distributions.send_lateness.max_ns() <= Some(50_000));
+}
+
+#[test]
+fn first_query_is_late_by_what_the_worker_missed_of_the_start() {
+    let closed = Arrival::Closed {
+        outstanding: 10,
+        rate_qps_max: None,
+    };
+    for plan in [plan(1_000.0), echo::plan(Transport::Udp, 10, closed)] {
+        let late_ns = |away| run_to_end(plan.clone(), away).1.unwrap();
+        assert!(late_ns(NEVER) <= 50_000);
+        // It was awake to prepare the start, which is at once.
+        let late_ns = late_ns(at_us(50)..at_us(30_000));
+        assert!((25_000_000..=30_050_000).contains(&late_ns), "{late_ns}");
+    }
 }
 
 #[test]
