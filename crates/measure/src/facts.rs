@@ -234,9 +234,10 @@ pub struct NetworkFacts {
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
     /// `Tcp.RetransSegs` and so on; beside them those of packet backlog (`Softnet.Dropped`),
     /// conntrack (`Conntrack.Dropped`), CPU time in ticks (`Cpu.All`, `Cpu.Idle`, `Cpu.Steal`) and
-    /// CPU quota (`Cgroup.Throttled`). They count every process of their scope: CPU time and
-    /// packet backlog are of the machine, quota is of the control group, all others are of the
-    /// network namespace. Of several hosts, the sum over them, each counter once in its scope.
+    /// CPU quota (`Cgroup.Periods`, `Cgroup.Throttled`). They count every process of their scope:
+    /// CPU time and packet backlog are of the machine, quota is of the control group, all others
+    /// are of the network namespace. Of several hosts, the sum over them, each counter once in its
+    /// scope.
     pub kernel: BTreeMap<String, u64>,
     /// `kernel` of each host, in the order of `hosts` of the record; empty of a single one. Of
     /// several runs in one scope, on one host or several, `kernel` has the largest count of each.

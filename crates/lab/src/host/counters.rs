@@ -16,7 +16,8 @@ impl Host {
     /// * `Softnet.Dropped`, `Softnet.TimeSqueezed` of /proc/net/softnet_stat.
     /// * `Conntrack.Dropped`, `Conntrack.EarlyDropped`, `Conntrack.InsertFailed`.
     /// * `Cpu.All`, `Cpu.Idle`, `Cpu.Steal` of /proc/stat, in ticks of all CPUs.
-    /// * `Cgroup.Throttled` (periods) and `Cgroup.ThrottledMicroseconds` of the control group.
+    /// * `Cgroup.Periods`, `Cgroup.Throttled` (periods) and `Cgroup.ThrottledMicroseconds` of the
+    ///   control group.
     pub fn counters(&self) -> BTreeMap<String, u64> {
         let text = |path: &str| self.text(path).unwrap_or_default();
         let mut counters = parse_counter_pairs(&text("proc/thread-self/net/snmp"));

@@ -59,13 +59,15 @@ impl Host {
         let root = Root::at(&self.root);
         let throttled = Group::own(&root).and_then(|group| group.throttled(&root));
         let counters = throttled.map(|it| {
-            [
+            let periods = it.periods.map(|periods| ("Cgroup.Periods", periods as u64));
+            let stopped = [
                 ("Cgroup.Throttled", it.throttled as u64),
                 (
                     "Cgroup.ThrottledMicroseconds",
                     (it.seconds * 1e6).round() as u64,
                 ),
-            ]
+            ];
+            periods.into_iter().chain(stopped)
         });
         counters.into_iter().flatten().collect()
     }

@@ -171,6 +171,7 @@ fn cpu_time_counts_guests_once() {
 #[test]
 fn throttling_is_read_from_both_versions_of_control_groups() {
     let expected = [
+        ("Cgroup.Periods", 9),
         ("Cgroup.Throttled", 3),
         ("Cgroup.ThrottledMicroseconds", 4_000),
     ];

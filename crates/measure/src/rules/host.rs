@@ -43,11 +43,15 @@ pub(super) fn target_starved(symptoms: &Symptoms<'_>) -> Option<Finding> {
 pub(super) fn quota_used(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.quota_used.as_ref()?;
     let at = at_hosts(&symptoms.figures, &it.at);
+    let periods = match it.of_periods.filter(|all| *all >= it.periods) {
+        Some(all) => format!("in {} of {}", count(it.periods), counted(all, "period")),
+        None => times(it.periods),
+    };
     let seen = format!(
-        "{}the CPU quota of {} was used up {}, and its threads were throttled for {} in total",
+        "{}the CPU quota of {} was used up {periods}, and its threads were throttled for {} in \
+         total",
         at.agents,
         at.container,
-        times(it.periods),
         latency(it.throttled_ns)
     );
     let matters = "throttled threads send late and read late, which shows as the target's latency";

@@ -62,7 +62,10 @@ pub(super) fn steal(figures: &Figures<'_>) -> Option<Steal> {
 
 /// An agent's CPU quota was used up; the figures are of the one that was stopped longest.
 pub(crate) struct QuotaUsed {
+    /// Periods in which it was stopped.
     pub(crate) periods: u64,
+    /// All periods in which it ran; none in a record of a version that did not write it.
+    pub(crate) of_periods: Option<u64>,
     pub(crate) throttled_ns: f64,
     pub(crate) at: SomeHosts,
     is_much: bool,
@@ -85,6 +88,7 @@ pub(super) fn quota_used(figures: &Figures<'_>) -> Option<QuotaUsed> {
     let worst = figures.kernels().get(*at.0.first()?)?;
     Some(QuotaUsed {
         periods: counter(worst, "Cgroup.Throttled") as u64,
+        of_periods: worst.get("Cgroup.Periods").copied(),
         throttled_ns: throttled_ns(worst),
         is_much: is_throttled_much(figures, worst),
         at,
