@@ -16,6 +16,10 @@ pub struct AgentCounts {
     pub sent: u64,
     /// Of those, queries that timed out or were lost with their connection.
     pub unanswered: u64,
+    /// Responses that came within the window; none in a record of a version that did not write it.
+    pub responses_in_window: Option<u64>,
+    /// Of the queries offered, those that got no response, whatever the cause; none as above.
+    pub lost: Option<u64>,
     /// Queries that the kernel refused to send.
     pub send_failed: u64,
     /// Of those, why.
@@ -41,6 +45,11 @@ pub struct AgentCounts {
 }
 
 impl AgentCounts {
+    /// Share of the offered queries that got no response, 0 to 1; none if that is not known.
+    pub fn lost_share(&self) -> Option<f64> {
+        Some(per(self.lost? as f64, self.offered as f64))
+    }
+
     /// Shares of the mean latency of stamped queries that passed in the agent's host: until
     /// queries left, and until responses were read.
     pub(crate) fn waits_in_host(&self) -> (f64, f64) {

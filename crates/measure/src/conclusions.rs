@@ -4,7 +4,7 @@ use crate::interval::Interval;
 use crate::intervals;
 use crate::limit::{Limit, Verdict};
 use crate::record::RunRecord;
-use crate::rules::judge;
+use crate::rules::{judge, rules_of_agents};
 use crate::steady_state::SteadyState;
 use crate::summary::Summary;
 
@@ -25,6 +25,10 @@ impl RunRecord {
                 ..Verdict::default()
             },
         };
+        let limits = rules_of_agents(self);
+        for (agent, rule) in self.agents.iter_mut().zip(limits) {
+            agent.limited_by = rule.map(str::to_owned);
+        }
         self.summary = Some(Summary::of(self));
     }
 }

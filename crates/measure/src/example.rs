@@ -121,10 +121,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
             began_us: 1_769_590_800_000_000,
             window_us: seconds * SECOND / 1_000,
             clock_error_us: Some(500),
-            name: None,
-            clock: None,
-            receive_drops: None,
-            counts: None,
+            ..Agent::default()
         }],
         merged_by_force: Vec::new(),
         phases: Phases {

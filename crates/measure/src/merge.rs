@@ -77,15 +77,15 @@ pub fn merge(mut records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord,
 /// What the host counted, `network.kernel`, is left to the caller.
 ///
 /// None if there is no record.
-pub fn merge_local_agents(records: Vec<RunRecord>) -> Option<RunRecord> {
-    divided(records, |merged, mut record| {
+pub fn merge_local_agents(mut records: Vec<RunRecord>) -> Option<RunRecord> {
+    keep_own_counts(&mut records);
+    let mut merged = divided(records, |merged, record| {
         let generators = merged.generators;
-        widen_window(merged, &record);
-        // All have the row of the first.
-        record.agents.clear();
         add_figures(merged, record);
         merged.generators = generators;
-    })
+    })?;
+    share_window(&mut merged);
+    Some(merged)
 }
 
 /// As [`merge_local_agents`], where each agent has a row and a host that counts for itself.
@@ -122,6 +122,8 @@ fn count_own(record: &RunRecord) -> AgentCounts {
         offered: counts.offered,
         sent: counts.sent,
         unanswered: counts.timeouts + counts.connection_losses,
+        responses_in_window: Some(record.responses_in_window),
+        lost: Some(counts.lost()),
         send_failed: counts.not_sent.send_failed,
         send_failed_for: counts.not_sent.send_failed_for,
         send_lateness_p99_ns: distributions.send_lateness.percentile(0.99),
@@ -188,11 +190,13 @@ fn only_target(record: &RunRecord) -> TargetRecord {
     )
 }
 
-/// The agents made one run: it began with the first and ended with the last of them.
-fn widen_window(merged: &mut RunRecord, other: &RunRecord) {
-    if let (Some(agent), Some(other)) = (merged.agents.first_mut(), other.agents.first()) {
-        agent.began_us = agent.began_us.min(other.began_us);
-        agent.window_us = agent.window_us.max(other.window_us);
+/// The agents made one run by one clock: it began with the first and ended with the last of them.
+fn share_window(merged: &mut RunRecord) {
+    let began_us = merged.agents.iter().map(|it| it.began_us).min();
+    let window_us = merged.agents.iter().map(|it| it.window_us).max();
+    for agent in &mut merged.agents {
+        agent.began_us = began_us.unwrap_or(agent.began_us);
+        agent.window_us = window_us.unwrap_or(agent.window_us);
     }
 }
 

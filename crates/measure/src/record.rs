@@ -74,8 +74,9 @@ pub struct RunRecord {
     pub self_test: bool,
     /// The generating hosts, each once.
     pub hosts: Vec<HostFacts>,
-    /// The commands that generated the load, each with its run; one unless records were merged.
-    /// None in a simulation, or in a record of a version that did not write it.
+    /// The agents that generated the load; one unless there were several, or records were merged.
+    /// None in a simulation, or in a record of a version that did not write it. Older versions
+    /// have one for all agents of a host.
     #[serde(default, alias = "runs", skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Agent>,
     /// Why its runs were not one concurrent load on one target, and were merged nevertheless
@@ -187,8 +188,8 @@ pub struct AskedGroup {
     pub run: settings::Run,
 }
 
-/// One command that generated load: which run it made, where, and when it measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// One process that generated load: which run it made, where, and when it measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Random, of this run alone.
@@ -208,6 +209,18 @@ pub struct Agent {
     /// Its clock beside that of the command that led several agents; none if it led itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<AgentClock>,
+    /// Where an orchestrator has placed it; none where its environment does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+    /// By how much its first query left later than it was due, nanoseconds: in a closed loop, later
+    /// than the common start. None if it sent none, or in a record of a version that did not write
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_late_ns: Option<u64>,
+    /// The first rule of `docs/verdict.md` that names this agent; none if there is none, and of a
+    /// single agent, whose verdict is that of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<String>,
     /// Datagrams or frames that its own receive buffers and queues dropped, of those of all agents
     /// in `network`; none if it was the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,6 +229,30 @@ pub struct Agent {
     /// not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<AgentCounts>,
+}
+
+impl Agent {
+    /// Its responses a second within the window; none if they are not known.
+    pub fn achieved_qps(&self) -> Option<f64> {
+        let responses = self.counts?.responses_in_window?;
+        Some(per(responses as f64, self.window_us as f64 / 1e6))
+    }
+}
+
+/// Where an orchestrator has placed an agent, as its environment says (`THRONG_NODE`,
+/// `THRONG_ZONE`, `THRONG_POD`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Placement {
+    /// Name of the node, the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Zone of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Name of the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
 }
 
 /// The clock of an agent beside that of whoever led it, in nanoseconds.
@@ -419,9 +456,10 @@ impl RunRecord {
                 "a worker is of the agent at position {agent}, of {agents}"
             ));
         }
-        if self.agents.len() as u64 > self.generators {
-            let (agents, generators) = (self.agents.len(), self.generators);
-            return Err(format!("{agents} agents, of {generators} generators"));
+        let agents_max = self.agent_count.max(self.generators);
+        if self.agents.len() as u64 > agents_max {
+            let agents = self.agents.len();
+            return Err(format!("{agents} agents, and agent_count is {agents_max}"));
         }
         self.network.check_kernels(&self.hosts)
     }
@@ -478,22 +516,66 @@ impl RunRecord {
     /// A worker by its position, for people: with its agent if there are several.
     pub fn worker_name(&self, position: usize) -> String {
         let worker = self.workers.get(position);
-        let agent = worker.and_then(|worker| self.agents.get(worker.agent? as usize));
-        match agent.and_then(|agent| agent.name.as_deref()) {
-            Some(agent) => format!("worker {position} ({agent})"),
+        let agent = worker.and_then(|worker| worker.agent).map(|it| it as usize);
+        let is_named = |agent: &usize| {
+            let agents = &self.agents;
+            agents.len() > 1 || agents.get(*agent).is_some_and(|it| it.name.is_some())
+        };
+        match agent.filter(is_named) {
+            Some(agent) => format!("worker {position} ({})", self.agent_name(agent)),
             None => format!("worker {position}"),
         }
     }
 
     /// An agent by its position, for people: as the command that led it was given it, or the name
-    /// of its node.
+    /// of its node; with its number where others have the same name, or by that alone.
     pub fn agent_name(&self, position: usize) -> String {
+        // Counted from 1, as in errors on agents.
+        let number = position + 1;
+        let by_position = || format!("agent {number}");
+        let Some(agent) = self.agents.get(position) else {
+            return by_position();
+        };
+        let name = self.host_name(agent);
+        let others = self.agents.iter().enumerate();
+        let mut others = others.filter(|(other, _)| *other != position);
+        let is_shared = others.any(|(_, other)| self.host_name(other) == name);
+        match (name, &agent.name) {
+            (Some(name), _) if !is_shared => name.to_owned(),
+            (_, Some(name)) => format!("{name} (agent {number})"),
+            _ => by_position(),
+        }
+    }
+
+    /// An agent by its position, with its node where an orchestrator has placed it.
+    pub(crate) fn agent_on_node(&self, position: usize) -> String {
+        let name = self.agent_name(position);
         let agent = self.agents.get(position);
-        let name = agent.and_then(|agent| agent.name.clone());
-        let host = agent.and_then(|agent| self.hosts.get(agent.host as usize));
-        let node = || Some(host?.identity.as_ref()?.node.clone());
-        name.or_else(node)
-            .unwrap_or_else(|| format!("agent {position}"))
+        let placement = agent.and_then(|agent| agent.placement.as_ref());
+        match placement.and_then(|it| it.node.as_ref()) {
+            Some(node) if *node != name => format!("{name} on {node}"),
+            _ => name,
+        }
+    }
+
+    /// The host of an agent, as the command that led it was given it, or the name of its node.
+    fn host_name<'a>(&'a self, agent: &'a Agent) -> Option<&'a str> {
+        agent.name.as_deref().or_else(|| self.node_name(agent))
+    }
+
+    /// The node of an agent: as the orchestrator calls it, or as the node calls itself.
+    pub fn node_name<'a>(&'a self, agent: &'a Agent) -> Option<&'a str> {
+        let placement = agent.placement.as_ref();
+        let host = self.hosts.get(agent.host as usize);
+        let own = || Some(host?.identity.as_ref()?.node.as_str());
+        placement.and_then(|it| it.node.as_deref()).or_else(own)
+    }
+
+    /// True if the agents are processes of one command on its host.
+    pub fn has_local_agents(&self) -> bool {
+        self.agents.len() > 1
+            && self.generators == 1
+            && self.agents.iter().all(|agent| agent.name.is_none())
     }
 
     /// The window for rates in seconds.

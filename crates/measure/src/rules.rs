@@ -16,6 +16,7 @@ use crate::record::RunRecord;
 use crate::symptoms::{Symptom, Symptoms};
 
 mod answers;
+mod by_agent;
 pub(crate) mod connections;
 mod document;
 mod finding;
@@ -38,6 +39,7 @@ mod tail;
 mod tests;
 mod worth;
 
+pub(crate) use by_agent::rules_of_agents;
 pub use document::verdict_document;
 use finding::{Conclusion, Finding};
 

@@ -146,8 +146,8 @@ symptoms! {
     /// queries, and half of all that were lost, while the others lost 5 % at most. Much: over 0.1 %
     /// of the queries got no response.
     silent_names: SilentNames = losses_by_name::silent_names, much if SilentNames::are_many;
-    /// One of several agents lost over 0.1 % of its queries, and those are 95 % of all that were
-    /// lost. Much: over 0.1 % of the queries of all agents.
+    /// One of several agents, alone on its host, lost over 0.1 % of its queries, and those are 95 %
+    /// of all that were lost. Much: over 0.1 % of the queries of all agents.
     losses_of_one_agent: LossesOfOneAgent = losses::losses_of_one_agent,
         much if LossesOfOneAgent::are_many;
     /// Queries that an observed target dropped by its own count. Much: half of those lost.

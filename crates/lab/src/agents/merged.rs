@@ -22,6 +22,9 @@ pub(super) fn merged(
     (began, kernel): Counted,
 ) -> Option<RunRecord> {
     let mut records = outcome.records;
+    for record in records.iter_mut().filter(|it| it.agents.len() == 1) {
+        record.workers.iter_mut().for_each(|it| it.agent = Some(0));
+    }
     let mut merged = match places.iter().all(|it| *it == Place::Here) {
         true => {
             let mut merged = merge_local_agents(records)?;
@@ -38,9 +41,6 @@ pub(super) fn merged(
                     agent.began_us = u64::try_from(began.as_micros()).unwrap_or(u64::MAX);
                     agent.name = Some(name.clone());
                     agent.clock = *clock;
-                }
-                for worker in &mut record.workers {
-                    worker.agent = Some(0);
                 }
             }
             merge_remote_agents(records)?

@@ -11,6 +11,7 @@ mod request;
 mod self_test;
 pub mod shares;
 pub(crate) mod simulation;
+mod site;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

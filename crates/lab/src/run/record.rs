@@ -1,6 +1,7 @@
 //! The run record of a finished run.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use driver::TcpStats;
@@ -20,6 +21,7 @@ use measure::timeline::{Steps, Timeline};
 use proto::query::{Edns, OPTION_KEEPALIVE};
 
 use super::local::{TargetScope, target_scope};
+use super::site::Site;
 use super::{RunRequest, recorded_transport};
 use crate::host::Host;
 
@@ -47,6 +49,7 @@ pub(crate) struct Started {
     /// None in virtual time, and where there are no random numbers.
     pub(crate) id: Option<String>,
     pub(crate) unix_time: Duration,
+    pub(crate) site: Site,
 }
 
 impl Started {
@@ -55,6 +58,7 @@ impl Started {
         Started {
             id: Host::this().random_id(),
             unix_time: Clock::unix_time(),
+            site: Site::own(),
         }
     }
 
@@ -63,6 +67,7 @@ impl Started {
         Started {
             id: None,
             unix_time,
+            site: Site::default(),
         }
     }
 
@@ -73,7 +78,11 @@ impl Started {
     }
 
     /// Who made it, once it is known how long it took.
-    fn agent(self, phases: &Phases, measured_ns: u64) -> Option<Agent> {
+    fn agent(
+        self,
+        (phases, measured_ns): (&Phases, u64),
+        first_late_ns: Option<u64>,
+    ) -> Option<Agent> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let before_ns = phases.connect_ns + phases.warmup_ns;
         Some(Agent {
@@ -82,10 +91,9 @@ impl Started {
             began_us: micros(self.unix_time + Duration::from_nanos(before_ns)),
             window_us: measured_ns / 1_000,
             clock_error_us: Clock::unix_time_error().map(micros),
-            name: None,
-            clock: None,
-            receive_drops: None,
-            counts: None,
+            placement: self.site.placement,
+            first_late_ns,
+            ..Agent::default()
         })
     }
 }
@@ -149,7 +157,9 @@ fn assembled(
         driver_reason: driver_reason(outcome),
         self_test: groups.iter().all(|request| request.asked.is_self_test()),
         hosts: vec![surroundings.host],
-        agents: (surroundings.started.agent(&phases, measured_ns))
+        warnings: warnings(groups, outcome, &surroundings.started.site),
+        agents: (surroundings.started)
+            .agent((&phases, measured_ns), first_late_ns(outcome))
             .into_iter()
             .collect(),
         merged_by_force: Vec::new(),
@@ -180,10 +190,15 @@ fn assembled(
         ended_by: ended_by(outcome),
         steady_state: None,
         verdict: Verdict::default(),
-        warnings: warnings(groups, outcome),
         summary: None,
     };
     (record, steps)
+}
+
+/// By how much the first query of the worker that was latest left late.
+fn first_late_ns(outcome: &Outcome) -> Option<u64> {
+    let workers = outcome.workers.iter();
+    workers.filter_map(|it| it.summary.first_late_ns).max()
 }
 
 /// Responses by server instance; none where some queries did not ask for it, or where a worker was
@@ -571,19 +586,26 @@ fn arrival(plan: &Plan) -> scenario::Arrival {
     }
 }
 
-fn warnings(groups: &[RunRequest], outcome: &Outcome) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let is_beside = |request: &RunRequest| {
-        let scope = target_scope(request.plan.target.ip());
-        scope == TargetScope::Loopback && !request.asked.is_self_test()
-    };
-    if groups.iter().any(is_beside) {
-        warnings.push(
-            "generator and target share this host: they compete for its CPUs, and loopback is not \
-             a network"
-                .to_owned(),
-        );
+/// A target that is where the generator is.
+fn beside(groups: &[RunRequest], site: &Site) -> Option<String> {
+    let foreign = groups.iter().filter(|it| !it.asked.is_self_test());
+    let mut targets = foreign.flat_map(|request| match &request.plan.stub {
+        Some(stub) => stub.servers.iter().map(SocketAddr::ip).collect(),
+        None => vec![request.plan.target.ip()],
+    });
+    if targets
+        .clone()
+        .any(|it| target_scope(it) == TargetScope::Loopback)
+    {
+        let words = "generator and target share this host: they compete for its CPUs, and loopback \
+                     is not a network";
+        return Some(words.to_owned());
     }
+    targets.find_map(|it| site.shared_with(it))
+}
+
+fn warnings(groups: &[RunRequest], outcome: &Outcome, site: &Site) -> Vec<String> {
+    let mut warnings = Vec::from_iter(beside(groups, site));
     for thread in &outcome.left_behind {
         let own = outcome.workers.iter().find(|it| it.thread == *thread);
         let until = own.map_or(0, |worker| worker.total.end_ns);
@@ -637,6 +659,7 @@ mod tests {
         let started = Started {
             id: Some("a run".to_owned()),
             unix_time: Duration::from_secs(1_000_000_000),
+            site: Site::default(),
         };
         let phases = Phases {
             connect_ns: 5_000_000,
@@ -645,7 +668,8 @@ mod tests {
         };
         // Whatever time it is by now.
         assert_eq!(started.at(), "2001-09-09T01:46:40Z");
-        let agent = started.agent(&phases, 60_000_000_000).unwrap();
+        let agent = started.agent((&phases, 60_000_000_000), Some(7)).unwrap();
+        assert_eq!(agent.first_late_ns, Some(7));
         assert_eq!(agent.began_us, 1_000_000_002_005_000);
         assert_eq!(agent.window_us, 60_000_000);
     }

@@ -231,10 +231,7 @@ mod tests {
             began_us,
             window_us,
             clock_error_us,
-            name: None,
-            clock: None,
-            receive_drops: None,
-            counts: None,
+            ..Agent::default()
         }
     }
 

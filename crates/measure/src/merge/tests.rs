@@ -549,6 +549,35 @@ fn local_agents_add_up_clients_and_figures_and_nothing_else() {
 }
 
 #[test]
+fn each_local_agent_has_a_row_with_counts_and_workers_of_its_own() {
+    let (mut first, mut second) = pair();
+    for record in [&mut first, &mut second] {
+        record.workers.iter_mut().for_each(|it| it.agent = Some(0));
+    }
+    second.hosts = first.hosts.clone();
+    first.agents[0].began_us += 3;
+    second.agents[0].window_us += 7;
+    second.network.receive_drops = 5;
+    let records = [first, second];
+    let merged = merge_local_agents(records.to_vec()).expect("there are two");
+    assert_eq!((merged.generators, merged.agents.len()), (1, 2));
+    assert_eq!((merged.hosts.len(), merged.check()), (1, Ok(())));
+    for (agent, record) in merged.agents.iter().zip(&records) {
+        let counts = agent.counts.expect("it counted");
+        assert_eq!(counts.sent, record.total.counts.sent);
+        assert_eq!(agent.id, record.agents[0].id);
+        assert_eq!(agent.receive_drops, Some(record.network.receive_drops));
+        // They made one run, by one clock.
+        assert_eq!(agent.began_us, records[1].agents[0].began_us);
+        assert_eq!(agent.window_us, records[1].agents[0].window_us);
+    }
+    let of_workers = merged.workers.iter().map(|it| it.agent);
+    assert_eq!(of_workers.collect::<Vec<_>>(), [Some(0), Some(1)]);
+    assert_eq!(merged.worker_name(1), "worker 1 (agent 2)");
+    assert_eq!(RunRecord::from_json(&merged.to_json()), Ok(merged));
+}
+
+#[test]
 fn each_interval_has_what_all_of_three_parts_measured() {
     let agent = |number: u64| {
         let latencies = |index: u64| (number * 1_000_000, number + 10 * index);

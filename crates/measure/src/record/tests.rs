@@ -219,7 +219,7 @@ fn hosts_that_nobody_lists_and_kernels_that_are_not_the_whole_are_refused() {
     );
     check(
         |r| r.agents.push(r.agents[0].clone()),
-        "2 agents, of 1 generators",
+        "2 agents, and agent_count is 1",
     );
     check(
         |r| r.network.kernel_of_hosts.push(BTreeMap::new()),

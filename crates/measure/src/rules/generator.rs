@@ -134,7 +134,7 @@ pub(super) fn late_agents(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.late_agents.as_ref()?;
     let record = symptoms.figures.record;
     let named = it.late.iter().take(NAMED_MAX).map(|(agent, load)| {
-        let name = record.agent_name(*agent);
+        let name = record.agent_on_node(*agent);
         let quota = match load.has_quota_used_up {
             true => "; the agent's CPU quota was used up",
             false => "",
@@ -158,9 +158,11 @@ pub(super) fn late_agents(symptoms: &Symptoms<'_>) -> Option<Finding> {
         named.join(", "),
         latency(it.others_ns as f64)
     );
-    let matters = "what a slow host sends late is answered late: its part of the latency is not \
-                   the target's";
-    let cure = "leave it out of --hosts, or look there with `throng doctor`";
+    let matters = "what is sent late is answered late: its part of the latency is not the target's";
+    let cure = match record.has_local_agents() {
+        true => "give the agents CPUs of their own: fewer of them (--agents), or fewer --workers",
+        false => "leave it out of --hosts, or look there with `throng doctor`",
+    };
     let diagnosis = Diagnosis::new("agents", State::Warning, seen, matters);
     Some(diagnosis.cure(Cure::words(cure)).into())
 }

@@ -25,7 +25,7 @@ const FITTING: f64 = 0.5;
 
 pub(super) fn losses_of_one_agent(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.losses_of_one_agent.as_ref()?;
-    let name = symptoms.figures.record.agent_name(it.agent);
+    let name = symptoms.figures.record.agent_on_node(it.agent);
     let which = match it.lost == it.lost_of_all {
         true => format!("all of the {} were", counted_lost(it.lost)),
         false => format!(

@@ -66,13 +66,8 @@ pub(super) fn at_hosts(figures: &Figures<'_>, hosts: &SomeHosts) -> AtHosts {
             container: "this container",
         };
     }
-    let on = |host: &usize| {
-        let host = *host as u64;
-        (0..record.agents.len()).filter(move |agent| record.agents[*agent].host == host)
-    };
-    let agents: Vec<usize> = hosts.0.iter().flat_map(on).collect();
     AtHosts {
-        agents: some_agents(figures, &agents),
+        agents: some_agents(figures, &hosts.agents(record)),
         host: "its host",
         container: "its container",
     }
@@ -93,9 +88,9 @@ pub(super) fn some_agents(figures: &Figures<'_>, agents: &[usize]) -> String {
     }
     let record = figures.record;
     let number = agents.len() as u64;
-    let names = agents.iter().map(|agent| record.agent_name(*agent));
+    let names = agents.iter().map(|agent| record.agent_on_node(*agent));
     let most = match agents.first() {
-        Some(first) if number > 1 => format!(", most at {}", record.agent_name(*first)),
+        Some(first) if number > 1 => format!(", most at {}", record.agent_on_node(*first)),
         _ => String::new(),
     };
     let all = counted(record.agents.len() as u64, "agent");

@@ -1,5 +1,7 @@
 //! The generator: its workers' CPU, queries that left late or not at all, and its agents.
 
+use std::collections::BTreeSet;
+
 use super::Figures;
 use super::figures::{BUSY_SHARE_WHEN_LATE, LATENESS_MAX_NS};
 use super::host::has_quota_used_up;
@@ -35,7 +37,10 @@ const STAMPED_MIN: f64 = 0.999;
 
 /// A worker without CPU time to spare.
 pub(crate) struct OutOfCpu {
+    /// The one that had least.
     pub(crate) worker: usize,
+    /// The agents of all such workers, by position.
+    pub(crate) agents: Vec<usize>,
     pub(crate) shortage: Shortage,
     /// Its agent had used up its CPU quota meanwhile.
     pub(crate) has_quota_used_up: bool,
@@ -56,15 +61,31 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<OutOfCpu> {
         true => BUSY_SHARE_MAX,
         false => BUSY_SHARE_WHEN_LATE,
     };
-    let out = |worker, shortage| OutOfCpu {
-        worker,
-        late_ns: (late(worker) && !closed).then(|| figures.lateness_p99_ns_of(worker)),
-        has_quota_used_up: has_quota_used_up(figures, worker),
-        shortage,
+    let is_out = |worker: usize, it: &WorkerFacts| {
+        let (busy, waited) = (it.busy_share(), it.cpu_wait_share());
+        let is_short = waited >= CPU_WAIT_SHARE_LATE && busy + waited >= limit;
+        // In a closed loop every wait holds up the next query, however idle the worker is
+        // otherwise; in an open loop those that it held up left late.
+        let is_hindered =
+            waited >= CPU_WAIT_SHARE_MAX || late(worker) && waited >= CPU_WAIT_SHARE_LATE;
+        busy >= limit || is_short || is_hindered
     };
     // In an open loop, a worker whose queries left in time is short of nothing.
     let all = figures.record.workers.iter().enumerate();
     let workers = all.filter(|(worker, _)| closed || late(*worker));
+    let agents = || {
+        let out = workers.clone().filter(|(worker, it)| is_out(*worker, it));
+        let agents = out.filter_map(|(_, it)| it.agent.map(|agent| agent as usize));
+        let agents: BTreeSet<usize> = agents.collect();
+        agents.into_iter().collect()
+    };
+    let out = |worker, shortage| OutOfCpu {
+        worker,
+        agents: agents(),
+        late_ns: (late(worker) && !closed).then(|| figures.lateness_p99_ns_of(worker)),
+        has_quota_used_up: has_quota_used_up(figures, worker),
+        shortage,
+    };
     let shares = workers
         .clone()
         .map(|(worker, it)| (worker, it.busy_share()));
@@ -72,14 +93,12 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<OutOfCpu> {
     if busy >= limit {
         return Some(out(worker, Shortage::Used(busy)));
     }
-    let shares = workers.map(|(worker, it)| (worker, it.cpu_wait_share()));
-    let (worker, waited) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let busy = figures.record.workers.get(worker)?.busy_share();
-    let is_short = waited >= CPU_WAIT_SHARE_LATE && busy + waited >= limit;
-    // In a closed loop every wait holds up the next query, however idle the worker is otherwise;
-    // in an open loop those that it held up left late.
-    let is_hindered = waited >= CPU_WAIT_SHARE_MAX || late(worker) && waited >= CPU_WAIT_SHARE_LATE;
-    (is_short || is_hindered).then(|| out(worker, Shortage::Waited(waited)))
+    let by_wait = |a: &WorkerFacts, b: &WorkerFacts| {
+        let (a, b) = (a.cpu_wait_share(), b.cpu_wait_share());
+        a.total_cmp(&b)
+    };
+    let (worker, it) = workers.clone().max_by(|a, b| by_wait(a.1, b.1))?;
+    is_out(worker, it).then(|| out(worker, Shortage::Waited(it.cpu_wait_share())))
 }
 
 /// Position of the worker that waited longest for its CPU, and the share of the time.

@@ -8,6 +8,7 @@ use super::losses::LOSS_MAX;
 use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
 use crate::interval::per;
+use crate::record::RunRecord;
 use crate::scenario::Transport;
 
 /// From this share of the time on, a quota that stops the generator shapes the result.
@@ -38,6 +39,15 @@ impl SomeHosts {
         let most = each.first()?.1;
         let hosts = each.into_iter().map(|(host, _)| host).collect();
         Some((SomeHosts(hosts), most))
+    }
+
+    /// The agents on them, by position.
+    pub(crate) fn agents(&self, record: &RunRecord) -> Vec<usize> {
+        let on = |host: &usize| {
+            let host = *host as u64;
+            (0..record.agents.len()).filter(move |agent| record.agents[*agent].host == host)
+        };
+        self.0.iter().flat_map(on).collect()
     }
 }
 

@@ -108,7 +108,13 @@ pub(super) fn losses_of_one_agent(figures: &Figures<'_>) -> Option<LossesOfOneAg
     let lost = |it: &AgentCounts| (it.unanswered > 0).then_some(it.unanswered as f64);
     let agent = *worst_agents(figures, lost).first()?;
     let own = figures.counts_of_agent(agent)?;
-    let each = figures.record.agents.iter().filter_map(|it| it.counts);
+    let agents = &figures.record.agents;
+    // Agents of one host have its link: what one of them lost alone is not the link's.
+    let host = agents.get(agent)?.host;
+    if agents.iter().filter(|it| it.host == host).count() > 1 {
+        return None;
+    }
+    let each = agents.iter().filter_map(|it| it.counts);
     let (lost_of_all, sent) = each.fold((0, 0), |(lost, sent), it| {
         (lost + it.unanswered, sent + it.sent)
     });
@@ -120,7 +126,7 @@ pub(super) fn losses_of_one_agent(figures: &Figures<'_>) -> Option<LossesOfOneAg
         agent,
         lost: own.unanswered,
         lost_of_all,
-        others: figures.record.agents.len() as u64 - 1,
+        others: agents.len() as u64 - 1,
         are_many: queries_lost(figures).is_some(),
     })
 }

@@ -20,7 +20,12 @@ fn assert_whole(record: &RunRecord, queries: u64) {
     assert_eq!(counts.responses, queries, "{:?}", record.warnings);
     assert_eq!((record.generators, record.agent_count), (1, 3));
     assert_eq!((record.workers.len(), record.scenario.workers), (3, 3));
-    assert_eq!((record.hosts.len(), record.agents.len()), (1, 1));
+    // A row for each agent; of the host they share, one.
+    assert_eq!((record.hosts.len(), record.agents.len()), (1, 3));
+    let own = record.agents.iter().filter_map(|it| it.counts);
+    assert_eq!(own.map(|it| it.sent).sum::<u64>(), queries);
+    let of_workers = record.workers.iter().map(|it| it.agent);
+    assert_eq!(of_workers.collect::<Vec<_>>(), [Some(0), Some(1), Some(2)]);
     // All processes were told the same.
     assert_eq!(record.asked[0].name, record.groups[0].name);
     assert_eq!(record.check(), Ok(()));

@@ -437,7 +437,7 @@ fn surroundings(agent: usize) -> record::Surroundings {
     record::Surroundings {
         started: record::Started {
             id: Some(format!("agent-{agent}")),
-            unix_time: Duration::ZERO,
+            ..record::Started::in_virtual_time(Duration::ZERO)
         },
         host: HostFacts::default(),
         kernel: BTreeMap::new(),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::agent_counts::AgentCounts;
 use crate::facts::{HostFacts, HostIdentity, TcpFacts};
-use crate::record::Agent;
+use crate::record::{Agent, Placement};
 use crate::rules::situations::*;
 
-/// A run of agents whose queries left so late.
+/// A run of agents on one host, each with a host name of its own, whose queries left so late.
 fn fleet(lateness_ns: &[u64]) -> RunRecord {
     let mut record = in_time(10_000.0);
     let (agent, worker) = (record.agents[0].clone(), record.workers[0].clone());
@@ -23,7 +23,46 @@ fn fleet(lateness_ns: &[u64]) -> RunRecord {
         record.workers.push(worker);
     }
     record.generators = lateness_ns.len() as u64;
+    record.agent_count = record.generators;
     record
+}
+
+/// The same, of the agents of one command on its host.
+fn local_agents(lateness_ns: &[u64]) -> RunRecord {
+    let mut record = fleet(lateness_ns);
+    record.generators = 1;
+    record.agents.iter_mut().for_each(|it| it.name = None);
+    record
+}
+
+#[test]
+fn a_late_agent_of_one_host_is_named_by_its_number() {
+    let found = told(&local_agents(&[100_000, 41 * MS, 200_000]), "agents");
+    for words in ["1 of 3 agents", "agent 2 by 41.00 ms", "at most 200.0 us"] {
+        assert!(found.seen.contains(words), "{words}: {}", found.seen);
+    }
+    // There is no host to leave out.
+    assert!(found.cures[0].how.contains("--agents"), "{found:?}");
+}
+
+#[test]
+fn losses_of_one_of_several_agents_on_a_host_are_not_its_links() {
+    let mut record = local_agents(&[100_000; 3]);
+    for agent in &mut record.agents {
+        agent.counts = Some(AgentCounts {
+            offered: 30_000,
+            sent: 30_000,
+            ..AgentCounts::default()
+        });
+    }
+    record.agents[1]
+        .counts
+        .as_mut()
+        .expect("it counted")
+        .unanswered = 1_200;
+    lose(&mut record, 1_200);
+    assert_eq!(found_on(&record, "agents"), None);
+    assert_ne!(judge(&record).limit, Limit::Network);
 }
 
 #[test]
@@ -248,6 +287,82 @@ fn quota_of_an_agent_is_judged_beside_its_own_time() {
     let seen = "40 of 40 agents (node-7, node-0, node-1, node-2, node-3, ...), most at node-7: ";
     assert!(found.seen.starts_with(seen), "{}", found.seen);
     assert!(found.seen.contains("used up 57 times"), "{}", found.seen);
+}
+
+#[test]
+fn a_quota_is_told_by_its_periods() {
+    let much = [
+        ("Cgroup.Periods", 60),
+        ("Cgroup.Throttled", 57),
+        ("Cgroup.ThrottledMicroseconds", 3_000_000),
+    ];
+    let found = told(&forty(&[], &much), "CPU quota");
+    let seen = "1 of 40 agents (node-7): the CPU quota of its container was used up in 57 of 60 \
+                periods, and its threads were throttled for 3";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+}
+
+#[test]
+fn an_agent_is_named_with_the_node_that_it_was_placed_on() {
+    let much = [
+        ("Cgroup.Throttled", 57),
+        ("Cgroup.ThrottledMicroseconds", 3_000_000),
+    ];
+    let mut record = forty(&[], &much);
+    for (position, agent) in record.agents.iter_mut().enumerate() {
+        agent.name = Some(format!("agents-{position}"));
+        agent.placement = Some(Placement {
+            node: Some(format!("node-{}", position / 2)),
+            ..Placement::default()
+        });
+    }
+    let found = told(&record, "CPU quota");
+    let seen = "1 of 40 agents (agents-7 on node-3): the CPU quota";
+    assert!(found.seen.starts_with(seen), "{}", found.seen);
+}
+
+/// The rule that names each agent, where one does.
+fn limited(mut record: RunRecord) -> Vec<(usize, String)> {
+    record.conclude();
+    let agents = record.agents.into_iter().enumerate();
+    agents
+        .filter_map(|(position, it)| Some((position, it.limited_by?)))
+        .collect()
+}
+
+#[test]
+fn each_agent_has_the_rule_that_names_it() {
+    let only = |rule: &str| vec![(7, rule.to_owned())];
+    assert_eq!(limited(forty(&[], &[])), []);
+    let much = [
+        ("Cgroup.Throttled", 57),
+        ("Cgroup.ThrottledMicroseconds", 3_000_000),
+    ];
+    assert_eq!(limited(forty(&[], &much)), only("CPU quota"));
+    let refused = counted_forty(|it| {
+        (it.send_failed, it.sent) = (50, 2_450);
+        it.send_failed_for.unreachable = 50;
+    });
+    assert_eq!(limited(refused), only("no route"));
+    let late = counted_forty(|it| it.send_lateness_p99_ns = Some(41 * MS));
+    assert_eq!(limited(late), only("queries left late"));
+    let mut lossy = counted_forty(|it| it.unanswered = 1_200);
+    lose(&mut lossy, 1_200);
+    assert_eq!(limited(lossy), only("losses of one agent"));
+    // Two of three that have no CPU left, of which one has less.
+    let mut busy = fleet(&[100_000, 41 * MS, 40 * MS]);
+    for (worker, of_wall) in [(1, 100), (2, 95)] {
+        let worker = &mut busy.workers[worker];
+        worker.cpu_ns = worker.wall_ns * of_wall / 100;
+    }
+    let rule = "worker out of CPU".to_owned();
+    assert_eq!(limited(busy), [(1, rule.clone()), (2, rule)]);
+    // What all share on their host tells none of them apart.
+    let mut local = local_agents(&[100_000; 3]);
+    let steal = [("Cpu.All", 1_000), ("Cpu.Steal", 80)];
+    let steal = steal.map(|(name, count)| (name.to_owned(), count));
+    local.network.kernel = BTreeMap::from(steal);
+    assert_eq!(limited(local), []);
 }
 
 #[test]
