@@ -487,6 +487,8 @@ pub(crate) enum ReportFormat {
     Markdown,
     /// One run: a row per interval, and a total; several: a row per run (.csv)
     Csv,
+    /// One run of several agents: a row per agent, as CSV
+    CsvAgents,
     /// One run: its record; several: their figures (.json)
     Json,
     /// The metrics schema of DNS-OARC, one object per line (.jsonl)

@@ -72,6 +72,7 @@ fn render_answer(answer: &Answer, file: &str, format: ReportFormat) -> Result<St
         ReportFormat::Html => ::report::html::render(&answer.document(file)),
         ReportFormat::Markdown => ::report::plain::markdown(&answer.document(file)),
         ReportFormat::Csv => answer.csv(),
+        ReportFormat::CsvAgents => return Err(not_of_one_run(file)),
         ReportFormat::Json => answer.json(),
         ReportFormat::DnsMetrics => {
             return Err(Failure::usage(
@@ -80,6 +81,14 @@ fn render_answer(answer: &Answer, file: &str, format: ReportFormat) -> Result<St
             ));
         }
     })
+}
+
+/// Agents are those of one run.
+fn not_of_one_run(what: &str) -> Failure {
+    Failure::usage(
+        format!("{what}: csv-agents is of one run"),
+        "give it one run record, as --record keeps it",
+    )
 }
 
 /// The records in these files and folders.
@@ -127,6 +136,7 @@ fn render(collection: &Collection, format: ReportFormat) -> Result<String, Failu
             ReportFormat::Text => return Ok(::report::text::render(record)),
             ReportFormat::Json => return Ok(::report::json::render(record)),
             ReportFormat::Csv => return Ok(::report::csv::render(record)),
+            ReportFormat::CsvAgents => return Ok(::report::agents::render_csv(record)),
             ReportFormat::Html | ReportFormat::Markdown | ReportFormat::DnsMetrics => {}
         }
     }
@@ -136,6 +146,10 @@ fn render(collection: &Collection, format: ReportFormat) -> Result<String, Failu
         ReportFormat::Html => ::report::html::render(&document()),
         ReportFormat::Markdown => ::report::plain::markdown(&document()),
         ReportFormat::Csv => ::report::collection::csv(collection),
+        ReportFormat::CsvAgents => {
+            let runs = collection.runs().len();
+            return Err(not_of_one_run(&format!("{runs} runs")));
+        }
         ReportFormat::Json => ::report::collection::json(collection),
         ReportFormat::DnsMetrics => {
             let mut lines = String::new();

@@ -84,7 +84,7 @@ fn cell(metric: Metric, value: Option<f64>) -> String {
     })
 }
 
-fn push_row(csv: &mut String, cells: impl Iterator<Item = String>) {
+pub(crate) fn push_row(csv: &mut String, cells: impl Iterator<Item = String>) {
     let cells: Vec<String> = cells.map(|cell| field(&cell)).collect();
     csv.push_str(&cells.join(","));
     csv.push_str("\r\n");

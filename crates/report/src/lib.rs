@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+pub mod agents;
 pub mod answers;
 pub mod capacity;
 mod chart;

@@ -10,7 +10,7 @@ use measure::{Histogram, HostFacts, RunRecord};
 use crate::document::{Banner, Block, Column, Document, Section, Sheet, Tile};
 use crate::over_time::Timeline;
 use crate::text::figures;
-use crate::{distributions, instances, remarks, servers, targets, text};
+use crate::{agents, distributions, instances, remarks, servers, targets, text};
 
 /// The report on one run, which `file` keeps.
 pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
@@ -444,6 +444,8 @@ fn generator(record: &RunRecord, prefix: &str) -> Section {
             format!("+{}", count(*growth)),
         );
     }
+    let agents = agents::sheet(record, prefix, usize::MAX);
+    blocks.extend((!agents.rows.is_empty()).then_some(Block::Sheet(agents)));
     blocks.push(Block::Sheet(sheet));
     Section::new("Generator, scenario and host", blocks)
 }

@@ -15,7 +15,7 @@ use measure::{Arrival, Interval, Process, RunRecord, ScenarioRecord, Transport};
 
 use crate::document::Sheet;
 use crate::table::{Align, Table};
-use crate::{instances, plain, servers, targets};
+use crate::{agents, instances, plain, servers, targets};
 
 mod capture;
 mod clients;
@@ -56,6 +56,7 @@ pub fn render(record: &RunRecord) -> String {
         ("Oddities", sections::oddities(record)),
         ("Server", servers(record)),
         ("Generator", sections::generator(record)),
+        ("Agents", table(&agents::sheet(record, "", agents::IN_TEXT))),
         ("Verdict", sections::verdict(record)),
     ];
     for (title, body) in sections {
@@ -160,9 +161,9 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
             _ => load(&scenario.arrival),
         },
     };
-    let agents = agents(record);
+    let named = named_agents(record);
     let merged = match record.generators {
-        several if several > 1 && agents.is_empty() => counted(several, "record"),
+        several if several > 1 && named.is_empty() => counted(several, "record"),
         _ => String::new(),
     };
     let questions = match record.asks_nothing() {
@@ -183,7 +184,7 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
         ("labels", labels(scenario)),
         ("driver", driver(record)),
         ("started", record.started_at.clone()),
-        ("agents", agents),
+        ("agents", named),
         ("merged", merged),
         ("intervals", intervals(record)),
     ];
@@ -196,7 +197,7 @@ const AGENTS_NAMED: usize = 8;
 
 /// The agents of a run that was led on several hosts, and how well they started together; empty of
 /// other runs.
-fn agents(record: &RunRecord) -> String {
+fn named_agents(record: &RunRecord) -> String {
     let names = record
         .agents
         .iter()

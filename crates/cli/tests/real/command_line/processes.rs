@@ -58,6 +58,42 @@ fn processes_divide_a_run_exactly_over_each_transport() {
 }
 
 #[test]
+fn reports_have_a_row_for_each_agent_and_where_it_was_placed() {
+    let folder = Folder::new("processes-rows");
+    let path = folder.path("record.json");
+    let placed = execute(&format!(
+        "env THRONG_NODE=node-7 THRONG_ZONE=eu-1a THRONG_POD=agents-0 {THRONG} run --quiet \
+         --agents 3 --clients 6 --rate 600 --duration 1s --timeout 20s --record {path}"
+    ));
+    let text = placed.succeeded();
+    let (_, rows) = text.split_once("\nAgents\n").unwrap();
+    for agent in ["  agent 1  ", "  agent 2  ", "  agent 3  "] {
+        assert!(rows.contains(agent), "{rows}");
+    }
+    let record = RunRecord::from_json(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_whole(&record, 600);
+    for agent in &record.agents {
+        let placement = agent.placement.as_ref().unwrap();
+        assert_eq!(placement.node.as_deref(), Some("node-7"));
+        assert_eq!(placement.zone.as_deref(), Some("eu-1a"));
+        assert_eq!(placement.pod.as_deref(), Some("agents-0"));
+        assert!(agent.first_late_ns.is_some());
+        assert_eq!(agent.counts.unwrap().lost, Some(0));
+    }
+    let csv = throng(&format!("report {path} --format csv-agents")).succeeded();
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    assert!(
+        rows[3].starts_with("3,agent 3,node-7,eu-1a,agents-0,,"),
+        "{csv}"
+    );
+    let html = throng(&format!("report {path} --format html")).succeeded();
+    assert!(html.contains("first query late"));
+    let several = throng(&format!("report {path} {path} --format csv-agents"));
+    several.refused_with("2 runs: csv-agents is of one run", "give it one run record");
+}
+
+#[test]
 fn processes_merge_the_intervals_of_a_long_run_as_one_does() {
     let record = measured(
         "--agents 3 --clients 10 --rate 2000 --duration 1500ms --interval 1ms --timeout 20s",
