@@ -39,7 +39,7 @@ pub(crate) fn execute(arguments: &ReplayArguments) -> Result<ExitCode, Failure> 
 }
 
 /// What is to be asked again.
-fn source(arguments: &ReplayArguments, run: &Run) -> ReplaySource {
+pub(crate) fn source(arguments: &ReplayArguments, run: &Run) -> ReplaySource {
     ReplaySource {
         captures: (arguments.captures.iter().cloned())
             .map(FileName::from)

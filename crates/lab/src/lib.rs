@@ -53,6 +53,7 @@ pub mod files;
 pub mod groups;
 pub mod host;
 pub mod key_log;
+pub mod kubernetes;
 pub mod line;
 pub mod live;
 pub mod observing;

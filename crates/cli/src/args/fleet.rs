@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::values::duration;
 
-/// Agents that dial their lead.
+/// Load from many hosts.
 #[derive(Debug, Args)]
 pub(crate) struct FleetArguments {
     #[command(subcommand)]
@@ -17,10 +17,37 @@ pub(crate) struct FleetArguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
+    /// Run a command of throng with agents in Kubernetes, and fetch its result
+    Run(Box<FleetRunArguments>),
+    /// Print what `fleet run` makes in Kubernetes, as YAML
+    Manifest(Box<PodsArguments>),
+    /// Follow a run in Kubernetes to its end, and fetch its result
+    Attach(AttachArguments),
+    /// List the runs in Kubernetes, with their pods
+    Status(StatusArguments),
+    /// Fetch the result of a run in Kubernetes that is over
+    Fetch(AttachArguments),
+    /// End a run in Kubernetes without its result, and remove all its objects
+    Stop(OfRunArguments),
     /// Make keys for a lead and its agents, in a new folder
     Keys(KeysArguments),
     /// Generate a share of the load of a `throng run --listen`, which this agent dials
     Agent(FleetAgentArguments),
+    /// Lead agents in a pod: run a command, and keep its result until it is fetched
+    #[command(hide = true)]
+    Lead(LeadArguments),
+    /// Print what the lead in this pod has for its client
+    #[command(hide = true)]
+    Result,
+    /// Print a part of a file of the result
+    #[command(hide = true)]
+    Part(PartArguments),
+    /// Let the lead in this pod end: its result is fetched
+    #[command(hide = true)]
+    Confirm,
+    /// Ask the lead in this pod to end its command early
+    #[command(hide = true)]
+    Interrupt,
 }
 
 /// Flags of `throng fleet keys`.
@@ -61,4 +88,130 @@ pub(crate) struct FleetAgentArguments {
     /// How long to try to reach the lead
     #[arg(long, default_value = "5m", value_name = "TIME", value_parser = duration)]
     pub(crate) patience: Duration,
+}
+
+/// Where and how lead and agents run in Kubernetes.
+#[derive(Debug, Args)]
+pub(crate) struct PodsArguments {
+    /// Name of the run, with which those of its objects begin [default: `throng-` and 8 characters]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Namespace [default: that of the context]
+    #[arg(long, short = 'n', value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Image of lead and agents, with this version of throng
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: String,
+    /// Number of agents, each a pod
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) agents: u32,
+    /// CPUs of each pod, its request and its limit
+    #[arg(long, default_value = "1", value_name = "QUANTITY")]
+    pub(crate) cpus: String,
+    /// Memory of each pod, its request and its limit
+    #[arg(long, default_value = "512Mi", value_name = "QUANTITY")]
+    pub(crate) memory: String,
+    /// Label that nodes must have
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) node_selector: Vec<String>,
+    /// Taint that the pods tolerate, such as `dedicated=dns:NoSchedule`
+    #[arg(long, value_name = "KEY[=VALUE][:EFFECT]")]
+    pub(crate) toleration: Vec<String>,
+    /// Agents use the network of their nodes: fewer hops, and no isolation
+    #[arg(long)]
+    pub(crate) host_network: bool,
+    /// How long the lead keeps its result, and Kubernetes the objects after that
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = duration)]
+    pub(crate) keep: Duration,
+    /// Command of throng with its flags, such as `run --server 192.0.2.1 --names names.txt`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// How Kubernetes is asked.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct KubectlArguments {
+    /// Command that asks Kubernetes, such as `oc` or `kubectl --context staging`
+    #[arg(long, default_value = "kubectl", value_name = "COMMAND")]
+    pub(crate) kubectl: String,
+}
+
+/// Flags of `throng fleet run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The command's exit code is that of `throng COMMAND`. Ctrl-C ends the run early, \
+    with its result; a second one removes everything. If this command ends before the run does, \
+    `throng fleet attach NAME` goes on."
+)]
+pub(crate) struct FleetRunArguments {
+    #[command(flatten)]
+    pub(crate) pods: PodsArguments,
+    #[command(flatten)]
+    pub(crate) kubectl: KubectlArguments,
+    #[command(flatten)]
+    pub(crate) fetch: FetchArguments,
+}
+
+/// Where a result goes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FetchArguments {
+    /// Folder for the files that the command writes
+    #[arg(long, default_value = ".", value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
+}
+
+/// A run that goes on.
+#[derive(Debug, Args)]
+pub(crate) struct OfRunArguments {
+    /// Name of the run
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Namespace [default: that of the context]
+    #[arg(long, short = 'n', value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    #[command(flatten)]
+    pub(crate) kubectl: KubectlArguments,
+}
+
+/// Flags of `throng fleet attach` and `throng fleet fetch`.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArguments {
+    #[command(flatten)]
+    pub(crate) run: OfRunArguments,
+    #[command(flatten)]
+    pub(crate) fetch: FetchArguments,
+}
+
+/// Flags of `throng fleet status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Namespace [default: that of the context]
+    #[arg(long, short = 'n', value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    #[command(flatten)]
+    pub(crate) kubectl: KubectlArguments,
+}
+
+/// Flags of `throng fleet lead`.
+#[derive(Debug, Args)]
+pub(crate) struct LeadArguments {
+    /// How long the result is kept for somebody to fetch it
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = duration)]
+    pub(crate) keep: Duration,
+    /// Folder with what the command reads, as a manifest has it
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) inputs: Option<PathBuf>,
+    /// Command of throng with its flags
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Flags of `throng fleet part`.
+#[derive(Debug, Args)]
+pub(crate) struct PartArguments {
+    /// Name of a file
+    pub(crate) name: String,
+    /// Byte from which it is wanted
+    #[arg(long, default_value_t = 0)]
+    pub(crate) from: u64,
 }

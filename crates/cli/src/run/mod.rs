@@ -183,6 +183,11 @@ pub(crate) fn request(group: &Group) -> Result<RunRequest, Failure> {
     request::against(group)
 }
 
+/// Reads all files that a run needs, and checks what can be checked of it without a network.
+pub(crate) fn read_inputs(groups: &[Group]) -> Result<(), Failure> {
+    prepare(groups, None).map(drop)
+}
+
 /// Does the share of a run that is this agent's.
 pub(crate) fn execute_share(
     connection: &mut Connection,

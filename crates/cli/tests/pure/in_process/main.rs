@@ -23,6 +23,7 @@ mod experiment;
 mod fit;
 mod flags;
 mod hosts;
+mod kubernetes;
 mod lifecycle;
 mod line;
 mod manual;

@@ -13,6 +13,7 @@ use bed::Cluster;
 mod bed;
 mod cells;
 mod ends;
+mod fleet;
 mod image;
 mod kubelet;
 
@@ -24,13 +25,17 @@ mod process;
 type Case = (&'static str, fn(&Cluster));
 
 #[test]
-fn servers_in_pods_are_cells_and_kubelets_are_observed() {
+fn servers_in_pods_are_cells_and_fleets_are_exact() {
     let cluster = Cluster::start();
     // Those of a list may leave nothing to the next one.
     thread::scope(|scope| {
         scope.spawn(|| run(cells::CASES, &cluster));
         scope.spawn(|| run(kubelet::CASES, &cluster));
         scope.spawn(|| run(image::CASES, &cluster));
+        // In namespaces of their own.
+        for case in fleet::CASES {
+            scope.spawn(|| run(std::slice::from_ref(case), &cluster));
+        }
     });
     ends::with_its_api_server(cluster);
 }

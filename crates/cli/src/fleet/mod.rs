@@ -1,4 +1,8 @@
-//! `throng fleet`: keys, and agents that dial their lead.
+//! `throng fleet`: runs in Kubernetes, keys, and agents that dial their lead.
+
+mod collected;
+mod kubernetes;
+mod lead;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -35,8 +39,19 @@ static LEAVES_FOR: AtomicI32 = AtomicI32::new(0);
 /// Does what is asked.
 pub(crate) fn execute(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
     match &arguments.command {
+        FleetCommand::Run(arguments) => kubernetes::run(arguments),
+        FleetCommand::Manifest(arguments) => kubernetes::manifest(arguments),
+        FleetCommand::Attach(arguments) => kubernetes::attach(arguments),
+        FleetCommand::Status(arguments) => kubernetes::status(arguments),
+        FleetCommand::Fetch(arguments) => kubernetes::fetch(arguments),
+        FleetCommand::Stop(arguments) => kubernetes::stop(arguments),
         FleetCommand::Keys(arguments) => keys(arguments),
         FleetCommand::Agent(arguments) => agent(arguments),
+        FleetCommand::Lead(arguments) => lead::lead(arguments),
+        FleetCommand::Result => lead::show(),
+        FleetCommand::Part(arguments) => lead::part(arguments),
+        FleetCommand::Confirm => lead::confirm(),
+        FleetCommand::Interrupt => lead::interrupt(),
     }
 }
 

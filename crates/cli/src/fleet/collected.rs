@@ -1,0 +1,101 @@
+//! What a command that runs in another place reads, read here.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use lab::kubernetes::FleetInputs;
+use settings::Run;
+
+use crate::args::{Command, RunArguments};
+use crate::failure::Failure;
+use crate::fit::Contents;
+use crate::run::group::Group;
+use crate::run::{self, captured};
+use crate::{command_line, inputs, replay, scenario};
+
+/// Stands for the address of a server, which is looked up where the load is generated (RFC 5737).
+const LATER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 53);
+
+/// Checks a command of `throng` as far as that can be done here, and returns what it reads.
+///
+/// # Errors
+/// It is none that agents take part in, or something is wrong with it.
+pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
+    inputs::keep_all();
+    let line = ["throng".to_owned()]
+        .into_iter()
+        .chain(words.iter().cloned());
+    let parsed = command_line::parse(line.map(Into::into).collect());
+    let parsed = parsed.map_err(|error| command_line::wrong(&error, &words[0]))?;
+    let runs = match &parsed.command {
+        Command::Run(command) => {
+            let source = scenario::Source::of_command(command)?;
+            let runs = scenario::runs(source, &command.run)?;
+            runs.into_iter().map(|(_, groups)| groups).collect()
+        }
+        Command::Capacity(arguments) => vec![vec![plain(&arguments.run)?]],
+        Command::Ramp(arguments) => vec![vec![plain(&arguments.run)?]],
+        Command::CompareTransports(arguments) => vec![vec![plain(&arguments.run)?]],
+        Command::Replay(arguments) => {
+            let mut run = arguments.run.settings()?;
+            let source = replay::source(arguments, &run);
+            captured::read(&run, &source, Contents::report)?;
+            run.limits.duration = Some(Duration::from_secs(1));
+            check(&run)?;
+            Vec::new()
+        }
+        _ => {
+            return Err(Failure::usage(
+                format!("`throng {}` has no agents", words[0]),
+                "give run, replay, capacity, ramp or compare-transports, with its flags",
+            ));
+        }
+    };
+    for groups in runs {
+        let groups: Vec<Group> = groups.into_iter().map(later).collect();
+        for group in &groups {
+            check(&group.run).map_err(|failure| group.blame(failure))?;
+        }
+        run::read_inputs(&groups)?;
+    }
+    let (paths, contents) = inputs::for_agents();
+    Ok(FleetInputs { paths, contents })
+}
+
+fn plain(arguments: &RunArguments) -> Result<Group, Failure> {
+    Group::plain(arguments)
+}
+
+/// The same, whose servers are looked up later.
+fn later(group: Group) -> Group {
+    let servers = group.run.servers.iter();
+    let addresses = servers.map(|server| (LATER, server.clone())).collect();
+    Group {
+        addresses: Some(addresses),
+        ..group
+    }
+}
+
+/// Refuses what a fleet cannot do, or decides itself.
+fn check(run: &Run) -> Result<(), Failure> {
+    if run.is_self_test() || run.is_simulated() {
+        return Err(Failure::usage(
+            "the agents have no server to query",
+            "give --server; the built-in responder and simulations need no other hosts",
+        ));
+    }
+    let generator = &run.generator;
+    let given = [
+        ("--agents", generator.agents.is_some()),
+        ("--hosts", generator.hosts.is_some()),
+        ("--listen", generator.listen.is_some()),
+        ("--keys", generator.keys.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::usage(
+            format!("{flag} is decided by the fleet"),
+            "leave it out behind `--`; --agents N stands before it",
+        )),
+    }
+}

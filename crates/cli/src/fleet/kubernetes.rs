@@ -1,0 +1,513 @@
+//! A fleet in Kubernetes, from outside: made, followed, fetched and removed by the user's own
+//! `kubectl`. No figure of the run depends on this command: it may end at any time.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ExitCode};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use data_encoding::HEXLOWER;
+use lab::agents::{KeyFiles, make_keys};
+use lab::files::{self, Access};
+use lab::kubernetes::{
+    Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState, objects, to_yaml,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::collected;
+use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
+use crate::args::fleet::{
+    AttachArguments, FleetRunArguments, OfRunArguments, PodsArguments, StatusArguments,
+};
+use crate::failure::{Failure, print};
+use crate::signals::{self, BY_SIGNAL};
+
+/// The program in the image.
+const THRONG: &str = "/throng";
+/// Bytes of inputs that a Secret takes, of the API server's 1 MiB, Base64 and the rest apart.
+const INPUTS_MAX: usize = 700_000;
+/// Characters of a name that leave room for those that are made of it (RFC 1123: 63).
+const NAME_MAX: usize = 40;
+/// Random characters of a name that the user has not chosen.
+const NAME_RANDOM: usize = 8;
+/// Lines of the log that wait to be shown.
+const LINES_MAX: usize = 256;
+/// How often the pods are looked at while the run goes on.
+const PODS_EVERY: Duration = Duration::from_secs(2);
+/// How often a part of a file is asked for again.
+const TRIES_MAX: u32 = 5;
+
+impl From<ClusterError> for Failure {
+    fn from(error: ClusterError) -> Failure {
+        Failure::usage(error.what, error.hint)
+    }
+}
+
+/// Prints all objects.
+pub(super) fn manifest(arguments: &PodsArguments) -> Result<ExitCode, Failure> {
+    let (_, objects) = made_of(arguments)?;
+    print(&to_yaml(&objects))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes all objects, follows the run, fetches its result, and removes the objects.
+pub(super) fn run(arguments: &FleetRunArguments) -> Result<ExitCode, Failure> {
+    let (name, objects) = made_of(&arguments.pods)?;
+    let namespace = arguments.pods.namespace.clone();
+    let cluster = cluster(&arguments.kubectl.kubectl, namespace)?;
+    let signals = signals::receiver()?;
+    cluster.create(&objects)?;
+    tell!("run {name}: `throng fleet attach {name}` follows it if this command ends");
+    Client::new(&cluster, &name, &arguments.fetch.output).finish(&signals)
+}
+
+/// Follows a run that goes on.
+pub(super) fn attach(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
+    let cluster = of_run(&arguments.run)?;
+    let signals = signals::receiver()?;
+    Client::new(&cluster, &arguments.run.name, &arguments.fetch.output).finish(&signals)
+}
+
+/// Fetches the result of a run that is over.
+pub(super) fn fetch(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
+    let cluster = of_run(&arguments.run)?;
+    let client = Client::new(&cluster, &arguments.run.name, &arguments.fetch.output);
+    client.lead()?;
+    client.fetch_and_remove()
+}
+
+/// Removes a run.
+pub(super) fn stop(arguments: &OfRunArguments) -> Result<ExitCode, Failure> {
+    let cluster = of_run(arguments)?;
+    if cluster.jobs_and_pods(Some(&arguments.name))?.is_empty() {
+        return Err(no_such_run(&arguments.name));
+    }
+    cluster.remove(&arguments.name)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the runs that there are.
+pub(super) fn status(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
+    let cluster = cluster(&arguments.kubectl.kubectl, arguments.namespace.clone())?;
+    let pods = Pod::all(&cluster.jobs_and_pods(None)?);
+    let mut names: Vec<&str> = pods.iter().map(|pod| pod.run.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut text = String::new();
+    for name in names.into_iter().filter(|name| !name.is_empty()) {
+        let own = pods.iter().filter(|pod| pod.run == name);
+        let (lead, agents): (Vec<&Pod>, Vec<&Pod>) = own.partition(|pod| pod.component == "lead");
+        let lead = lead.first().map_or("gone", |pod| word(&pod.state));
+        let at_work = agents
+            .iter()
+            .filter(|pod| pod.state == PodState::Runs)
+            .count();
+        let all = agents.len();
+        text.push_str(&format!(
+            "{name}  lead {lead}, {at_work} of {all} agents run\n"
+        ));
+    }
+    if text.is_empty() {
+        text.push_str("no runs\n");
+    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn word(state: &PodState) -> &'static str {
+    match state {
+        PodState::Waits(_) | PodState::Starts(_) | PodState::Fails(_) => "waits",
+        PodState::Runs => "runs",
+        PodState::Succeeded => "succeeded",
+        PodState::Failed(_) => "failed",
+    }
+}
+
+fn of_run(arguments: &OfRunArguments) -> Result<Cluster, Failure> {
+    cluster(&arguments.kubectl.kubectl, arguments.namespace.clone())
+}
+
+fn cluster(kubectl: &str, namespace: Option<String>) -> Result<Cluster, Failure> {
+    let words = shlex::split(kubectl).filter(|words| !words.is_empty());
+    let words = words.ok_or_else(|| {
+        Failure::usage(
+            format!("--kubectl `{kubectl}` is no command"),
+            "write it as in a shell, such as 'kubectl --context staging'",
+        )
+    })?;
+    Ok(Cluster::new(
+        words.into_iter().map(Into::into).collect(),
+        namespace,
+    ))
+}
+
+fn no_such_run(name: &str) -> Failure {
+    Failure::usage(
+        format!("there is no run {name} in this namespace"),
+        "`throng fleet status` lists the runs that there are; --namespace names another one",
+    )
+}
+
+/// The name of a run, and its objects.
+fn made_of(arguments: &PodsArguments) -> Result<(String, Vec<Value>), Failure> {
+    let keys = make_keys()?;
+    let name = match &arguments.name {
+        Some(name) => checked_name(name)?.to_owned(),
+        None => random_name(&keys),
+    };
+    let inputs = collected::collect(&arguments.command)?;
+    let hashes = inputs.contents.hashes();
+    let sizes = hashes.filter_map(|hash| inputs.contents.get(hash).map(|it| it.len()));
+    let size: usize = sizes.sum();
+    if size > INPUTS_MAX {
+        return Err(Failure::usage(
+            format!(
+                "the command reads {size} bytes, and a Secret of Kubernetes takes {INPUTS_MAX}"
+            ),
+            "use fewer names, or generate them: --random-labels",
+        ));
+    }
+    let pods = FleetPods {
+        name: name.clone(),
+        namespace: arguments.namespace.clone(),
+        image: arguments.image.clone(),
+        agents: arguments.agents,
+        cpus: arguments.cpus.clone(),
+        memory: arguments.memory.clone(),
+        node_selector: (arguments.node_selector.iter())
+            .map(|text| label(text))
+            .collect::<Result<_, _>>()?,
+        tolerations: arguments
+            .toleration
+            .iter()
+            .map(|it| toleration(it))
+            .collect(),
+        host_network: arguments.host_network,
+        keep: arguments.keep,
+        command: arguments.command.clone(),
+    };
+    Ok((name, objects(&pods, &keys, &inputs)))
+}
+
+/// A name of which names of Kubernetes can be made (RFC 1123).
+fn checked_name(name: &str) -> Result<&str, Failure> {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let begins = name
+        .bytes()
+        .next()
+        .is_some_and(|it| it.is_ascii_lowercase());
+    match begins && name.len() <= NAME_MAX && name.bytes().all(is_allowed) {
+        true => Ok(name),
+        false => Err(Failure::usage(
+            format!("--name `{name}` is no name for objects of Kubernetes"),
+            format!("use at most {NAME_MAX} of a-z, 0-9 and `-`, a letter first"),
+        )),
+    }
+}
+
+/// A name that no other run has: of keys that no other run has.
+fn random_name(keys: &KeyFiles) -> String {
+    let mut hash = Sha256::new();
+    keys.values().for_each(|key| hash.update(key));
+    let hash = HEXLOWER.encode(&hash.finalize());
+    format!("throng-{}", &hash[..NAME_RANDOM])
+}
+
+fn label(text: &str) -> Result<(String, String), Failure> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let parts = parts.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    parts.ok_or_else(|| {
+        let what = format!("--node-selector `{text}` is no label");
+        Failure::usage(what, "write NAME=VALUE, such as kubernetes.io/arch=amd64")
+    })
+}
+
+/// `KEY[=VALUE][:EFFECT]`, as kubectl writes taints.
+fn toleration(text: &str) -> Value {
+    let (taint, effect) = match text.split_once(':') {
+        Some((taint, effect)) => (taint, Some(effect)),
+        None => (text, None),
+    };
+    let mut toleration = match taint.split_once('=') {
+        Some((key, value)) => json!({"key": key, "operator": "Equal", "value": value}),
+        None => json!({"key": taint, "operator": "Exists"}),
+    };
+    if let Some(effect) = effect {
+        toleration["effect"] = json!(effect);
+    }
+    toleration
+}
+
+/// Somebody who waits for a run.
+struct Client<'a> {
+    cluster: &'a Cluster,
+    name: &'a str,
+    output: &'a Path,
+}
+
+/// How the following of a run ended.
+enum Followed {
+    /// Its result is there.
+    IsOver,
+    /// A second signal came, or one before the lead ran.
+    Interrupted(i32),
+}
+
+impl<'a> Client<'a> {
+    fn new(cluster: &'a Cluster, name: &'a str, output: &'a Path) -> Client<'a> {
+        Client {
+            cluster,
+            name,
+            output,
+        }
+    }
+
+    /// Follows the run, fetches its result, and removes its objects, whatever comes.
+    fn finish(&self, signals: &Receiver<i32>) -> Result<ExitCode, Failure> {
+        let followed = self.follow(signals);
+        match followed {
+            Ok(Followed::IsOver) => self.fetch_and_remove(),
+            Ok(Followed::Interrupted(signal)) => {
+                tell!("interrupted: removing run {}", self.name);
+                self.cluster.remove(self.name)?;
+                let code = u8::try_from(BY_SIGNAL + signal);
+                Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+            }
+            Err(failure) => {
+                // What is wrong is said even if the cluster is gone.
+                let removed = self.cluster.remove(self.name);
+                if removed.is_err() {
+                    tell!("warning: run {} may still have objects there", self.name);
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    fn pods(&self) -> Result<Vec<Pod>, Failure> {
+        Ok(Pod::all(&self.cluster.jobs_and_pods(Some(self.name))?))
+    }
+
+    /// The lead's pod.
+    fn lead(&self) -> Result<Pod, Failure> {
+        let mut pods = self.pods()?.into_iter();
+        let lead = pods.find(|pod| pod.component == "lead");
+        lead.ok_or_else(|| no_such_run(self.name))
+    }
+
+    /// Shows the log of the lead until its command has ended.
+    fn follow(&self, signals: &Receiver<i32>) -> Result<Followed, Failure> {
+        let (mut shown, mut is_told, mut began) = (0, false, None);
+        let mut watch = Watch::new();
+        loop {
+            let lead = match watch.look(self)? {
+                Some(lead) if lead.state == PodState::Runs => lead,
+                Some(lead) if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) => {
+                    return Err(self.ended_early(&lead));
+                }
+                _ => match signals.recv_timeout(LOOK_EVERY) {
+                    Ok(signal) => return Ok(Followed::Interrupted(signal)),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => continue,
+                },
+            };
+            began.get_or_insert_with(Instant::now);
+            let log = Log::open(self.cluster, &lead.name)?;
+            let mut read = 0;
+            loop {
+                match log.lines.recv_timeout(LOOK_EVERY) {
+                    Ok(line) => {
+                        read += 1;
+                        if read <= shown {
+                            // The log is read again from its beginning.
+                            continue;
+                        }
+                        shown = read;
+                        if line.starts_with(WAITS) {
+                            return Ok(Followed::IsOver);
+                        }
+                        tell!("{line}");
+                    }
+                    Err(RecvTimeoutError::Timeout) => {
+                        watch.look(self)?;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                match signals.try_recv() {
+                    Ok(signal) if is_told => return Ok(Followed::Interrupted(signal)),
+                    Ok(_) => {
+                        is_told = true;
+                        tell!("ending the run; its result comes (interrupt again to remove it)");
+                        let interrupt = [THRONG, "fleet", "interrupt"];
+                        self.cluster.execute(&lead.name, &interrupt)?;
+                    }
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+                }
+            }
+        }
+    }
+
+    fn ended_early(&self, lead: &Pod) -> Failure {
+        let how = match &lead.state {
+            PodState::Failed(how) => how.as_str(),
+            _ => "its result was fetched, or not fetched in time",
+        };
+        let name = &lead.name;
+        Failure::in_operation(format!("the lead of run {} has ended: {how}", self.name)).or_hint(
+            &format!("`kubectl logs {name}` says what it did, as long as the pod is there"),
+        )
+    }
+
+    /// Fetches the files of the result, prints what the command printed, and removes the run.
+    fn fetch_and_remove(&self) -> Result<ExitCode, Failure> {
+        let lead = self.lead()?;
+        let offered = self
+            .cluster
+            .execute(&lead.name, &[THRONG, "fleet", "result"])?;
+        let offered: Offered = serde_json::from_slice(&offered).map_err(|error| {
+            Failure::in_operation(format!("the lead of run {}: {error}", self.name))
+        })?;
+        let Some(code) = offered.code else {
+            return Err(Failure::usage(
+                format!("run {} is not over", self.name),
+                format!("`throng fleet attach {}` follows it to its end", self.name),
+            ));
+        };
+        for (name, written) in &offered.files {
+            let content = self.file(&lead.name, (name, written))?;
+            if name == OUTPUT {
+                print(&String::from_utf8_lossy(&content))?;
+                continue;
+            }
+            self.write(name, &content)?;
+        }
+        self.cluster
+            .execute(&lead.name, &[THRONG, "fleet", "confirm"])?;
+        self.cluster.remove(self.name)?;
+        Ok(ExitCode::from(code))
+    }
+
+    /// A file of the result, in as many parts as the connection takes.
+    fn file(&self, lead: &str, (name, written): (&str, &Written)) -> Result<Vec<u8>, Failure> {
+        let mut content = Vec::new();
+        let mut tries = 0;
+        while (content.len() as u64) < written.length {
+            let from = content.len().to_string();
+            let words = [THRONG, "fleet", "part", name, "--from", &from];
+            match self.cluster.execute(lead, &words) {
+                Ok(part) if !part.is_empty() => content.extend_from_slice(&part),
+                result => {
+                    tries += 1;
+                    if tries == TRIES_MAX {
+                        result?;
+                        return Err(Failure::in_operation(format!(
+                            "{name} of the result is cut"
+                        )));
+                    }
+                }
+            }
+        }
+        match HEXLOWER.encode(&Sha256::digest(&content)) == written.hash {
+            true => Ok(content),
+            false => Err(
+                Failure::in_operation(format!("{name} of the result came damaged"))
+                    .or_hint(&format!("`throng fleet fetch {}` tries again", self.name)),
+            ),
+        }
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
+        let path = self.output.join(name);
+        if !is_below(Path::new(name)) {
+            return Err(Failure::in_operation(format!(
+                "the lead offers a file `{name}`"
+            )));
+        }
+        let folder = path.parent().unwrap_or(self.output);
+        let written =
+            files::make_folders(folder).and_then(|()| files::write(&path, Access::Umask, content));
+        written.map_err(|error| {
+            Failure::unwritable(
+                format!("cannot write {}: {error}", path.display()),
+                &error,
+                "give --output a folder that can be written; `throng fleet fetch` tries again",
+            )
+        })
+    }
+}
+
+/// Looks now and then whether a pod cannot start.
+struct Watch {
+    looked: Option<Instant>,
+    /// Since when each pod is in its state.
+    since: Vec<(Pod, Instant)>,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch {
+            looked: None,
+            since: Vec::new(),
+        }
+    }
+
+    /// The lead, if it is time to look.
+    fn look(&mut self, client: &Client<'_>) -> Result<Option<Pod>, Failure> {
+        if self.looked.is_some_and(|at| at.elapsed() < PODS_EVERY) {
+            return Ok(None);
+        }
+        self.looked = Some(Instant::now());
+        let pods = client.pods()?;
+        let now = Instant::now();
+        let since = |pod: &Pod| {
+            let before = self.since.iter().find(|(other, _)| other == pod);
+            before.map_or(now, |(_, since)| *since)
+        };
+        let since: Vec<(Pod, Instant)> = pods
+            .into_iter()
+            .map(|pod| (pod.clone(), since(&pod)))
+            .collect();
+        self.since = since;
+        let mut trouble = self.since.iter();
+        let trouble = trouble.find_map(|(pod, since)| pod.trouble(since.elapsed()));
+        if let Some(trouble) = trouble {
+            let hint = "mend it and start the run again; `kubectl describe pod` says more";
+            return Err(Failure::usage(trouble, hint));
+        }
+        let mut pods = self.since.iter().map(|(pod, _)| pod);
+        Ok(pods.find(|pod| pod.component == "lead").cloned())
+    }
+}
+
+/// The log of a pod, line by line.
+struct Log {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Log {
+    fn open(cluster: &Cluster, pod: &str) -> Result<Log, Failure> {
+        let mut child = cluster.follow(pod).map_err(Failure::in_operation)?;
+        let stdout = child.stdout.take();
+        let (sender, lines) = sync_channel(LINES_MAX);
+        thread::spawn(move || {
+            let lines = stdout.into_iter().flat_map(|it| BufReader::new(it).lines());
+            for line in lines.map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Log { child, lines })
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // It has ended already, or is of no more use.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

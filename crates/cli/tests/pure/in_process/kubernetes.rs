@@ -1,0 +1,88 @@
+//! `throng fleet` for Kubernetes, as far as no cluster is asked.
+
+use testing::folder::Folder;
+
+use crate::call::throng;
+
+const FLEET: &str = "fleet manifest --image throng:1 --agents 2";
+
+#[test]
+fn manifest_has_what_a_command_reads_and_where_its_agents_are() {
+    let folder = Folder::new("kubernetes-manifest");
+    let names = folder.write("names.txt", "a.example A\n");
+    let run = format!("run --server server.example --names {names} --rate 100 --duration 1s");
+    let flags = "--name load --namespace test --cpus 2 --host-network --toleration dns:NoSchedule";
+    let yaml = throng(&format!("{FLEET} {flags} --node-selector zone=a -- {run}")).succeeded();
+    assert_eq!(yaml.matches("---\n").count(), 6, "{yaml}");
+    for part in [
+        "name: \"load-lead\"",
+        "name: \"load-agents\"",
+        "namespace: \"test\"",
+        "completions: 2",
+        "hostNetwork: true",
+        "zone: \"a\"",
+        "readOnlyRootFilesystem: true",
+        "automountServiceAccountToken: false",
+        "- \"load-lead:7353\"",
+        "- \"server.example\"",
+        "- \"--listen\"",
+        // The names, in Base64.
+        "\"YS5leGFtcGxlIEEK\"",
+    ] {
+        assert!(yaml.contains(part), "{part}: {yaml}");
+    }
+    assert!(!yaml.contains("runAsUser"), "{yaml}");
+    // Keys are of one manifest alone.
+    let other = throng(&format!("{FLEET} -- {run}")).succeeded();
+    assert!(!other.contains("name: \"load-lead\""));
+}
+
+#[test]
+fn what_has_no_agents_or_cannot_be_sent_is_refused() {
+    let folder = Folder::new("kubernetes-refused");
+    let names = folder.write("names.txt", "a.example A\n");
+    let long = folder.write("long.txt", "www.a-long-name.example A\n".repeat(40_000));
+    let run = format!("run --server 192.0.2.1 --names {names}");
+    for (fleet, command, error, hint) in [
+        ("", "run", "no server to query", "give --server"),
+        (
+            "",
+            "run --driver sim",
+            "no server to query",
+            "give --server",
+        ),
+        ("", "doctor", "has no agents", "give run, replay"),
+        (
+            "",
+            &format!("{run} --agents 3")[..],
+            "--agents is decided by the fleet",
+            "leave it out",
+        ),
+        ("", &format!("{run} --rate none"), "none", "write queries"),
+        (
+            "",
+            "run --server 192.0.2.1 --names none.txt",
+            "cannot read none.txt",
+            "check",
+        ),
+        (
+            "",
+            &format!("run --server 192.0.2.1 --names {long}"),
+            "a Secret",
+            "random-labels",
+        ),
+        ("--name Load", &run, "`Load` is no name", "a-z"),
+        (
+            "--node-selector zone",
+            &run,
+            "`zone` is no label",
+            "NAME=VALUE",
+        ),
+    ] {
+        throng(&format!("{FLEET} {fleet} -- {command}")).refused_with(error, hint);
+    }
+    let run = format!("fleet run --image throng:1 --agents 2 -- {run}");
+    let kubectl = |words: &str| run.replace("--image", &format!("--kubectl {words} --image"));
+    throng(&kubectl("none-such")).refused_with("cannot run `none-such`", "install kubectl");
+    throng(&kubectl("'")).refused_with("is no command", "as in a shell");
+}

@@ -1,0 +1,185 @@
+//! `throng fleet`: a lead and its agents in pods of a namespace that allows them next to nothing.
+
+use measure::RunRecord;
+use measure::record::EndedBy;
+use testing::program::Finished;
+
+use crate::Case;
+use crate::bed::Cluster;
+
+pub(crate) const CASES: &[Case] = &[
+    (
+        "a fleet of three measures exactly and leaves nothing",
+        exact,
+    ),
+    ("a fleet outlives the command that made it", attached),
+    ("a fleet is ended by Ctrl-C, with its result", interrupted),
+    (
+        "what keeps a fleet from running is said, and nothing is left",
+        refused,
+    ),
+];
+
+/// The responder of a case is in the network of the nodes, outside of the cluster. `FOLDER` is
+/// where the command writes.
+const BEGIN: &str = r#"
+set -eu
+mkdir -p FOLDER && cd FOLDER
+kubectl create namespace NAME >/dev/null
+kubectl label namespace NAME pod-security.kubernetes.io/enforce=restricted >/dev/null
+THRONG responder --listen udp:10.240.0.1:0 >responder &
+responder=$!
+until grep -q '10.240.0.1:' responder; do kill -0 $responder; read -t 0.05 <> <(:) || :; done
+server=$(grep -o '10.240.0.1:[0-9]*' responder | head -1)
+printf 'one.example. A\ntwo.example. A\nthree.example. A\n' >names
+fleet="THRONG fleet run --name NAME --namespace NAME --image throng:VERSION --agents 3"
+fleet="$fleet --cpus 100m --memory 128Mi --output out -- run --server $server --names names"
+"#;
+
+/// Ends the responder, and shows what is left.
+const END: &str = r#"
+kill -INT $responder; wait $responder || :
+kubectl --namespace NAME get jobs,pods,services,secrets --output=name >left 2>&1
+"#;
+
+/// Runs these lines of the shell; the folder that they ran in.
+fn shell(cluster: &Cluster, name: &str, lines: &str) -> (Finished, String) {
+    let folder = cluster.path(name);
+    let throng = crate::process::THRONG;
+    let text = format!("{BEGIN}{lines}{END}");
+    let text = text.replace("FOLDER", &folder).replace("NAME", name);
+    let text = text
+        .replace("THRONG", throng)
+        .replace("VERSION", env!("CARGO_PKG_VERSION"));
+    (cluster.shell(&text, ""), folder)
+}
+
+fn read(folder: &str, name: &str) -> String {
+    let path = format!("{folder}/{name}");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn record(folder: &str) -> RunRecord {
+    RunRecord::from_json(&read(folder, "out/record.json")).unwrap()
+}
+
+/// Queries that the responder received.
+fn received(folder: &str) -> u64 {
+    let printed = read(folder, "responder");
+    let received = printed
+        .lines()
+        .find_map(|it| it.strip_prefix("queries received"));
+    let received = received.and_then(|it| it.split_whitespace().next());
+    let received = received.unwrap_or_else(|| panic!("{printed}"));
+    received.replace(',', "").parse().unwrap()
+}
+
+fn exact(cluster: &Cluster) {
+    // The API server takes the manifest as it is, too.
+    let run = "manifest=${fleet/fleet run/fleet manifest}\n\
+               ${manifest/--output out /} | kubectl apply --dry-run=server --filename=- >applied\n\
+               $fleet --rate 300 --duration 2s --timeout 20s --record record.json \
+               >printed 2>said\n";
+    let (finished, folder) = shell(cluster, "fleet-exact", run);
+    finished.succeeded();
+    let applied = read(&folder, "applied");
+    let taken = applied.matches("created (server dry run)").count();
+    assert_eq!(taken, 6, "{applied}");
+    let record = record(&folder);
+    assert_eq!(record.agent_count, 3);
+    let nodes = record.agents.iter().filter_map(|it| it.placement.as_ref());
+    assert!(nodes.count() == 3, "{:?}", record.agents);
+    let counts = &record.total.counts;
+    assert_eq!((counts.sent, counts.responses), (600, 600));
+    assert_eq!(received(&folder), record.warmup.counts.sent + 600);
+    assert_eq!(record.scenario.questions.count, 3);
+    let printed = read(&folder, "printed");
+    assert!(printed.contains("Verdict"), "{printed}");
+    // Nothing of the run is left in the cluster.
+    assert_eq!(read(&folder, "left"), "");
+}
+
+/// The command is killed while its run goes on; another one shows the log from its beginning, each
+/// line once, and has the result.
+fn attached(cluster: &Cluster) {
+    let run = "$fleet --rate 100 --duration 12s --interval 1s --record record.json \
+               >printed 2>first &\nmade=$!\n\
+               until grep -q '2.0 s ' first; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               kill -KILL $made; wait $made || :\n\
+               THRONG fleet status --namespace NAME >status\n\
+               THRONG fleet attach NAME --namespace NAME --output out >printed 2>said\n";
+    let (finished, folder) = shell(cluster, "fleet-attached", run);
+    finished.succeeded();
+    let status = read(&folder, "status");
+    assert!(
+        status.contains("fleet-attached  lead runs, 3 of 3 agents run"),
+        "{status}"
+    );
+    let said = read(&folder, "said");
+    let intervals: Vec<&str> = (said.lines())
+        .filter_map(|line| line.split_once(" s  sent"))
+        .map(|(at, _)| at.trim())
+        .collect();
+    let all: Vec<String> = (1..=12).map(|second| format!("{second}.0")).collect();
+    assert_eq!(intervals, all, "{said}");
+    let record = record(&folder);
+    assert_eq!(record.total.counts.sent, 1_200);
+    assert_eq!(received(&folder), record.warmup.counts.sent + 1_200);
+    assert_eq!(read(&folder, "left"), "");
+}
+
+fn interrupted(cluster: &Cluster) {
+    let run = "set -m\n$fleet --rate 100 --duration 5m --interval 1s --record record.json \
+               >printed 2>said &\nmade=$!\nset +m\n\
+               until grep -q '2.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               kill -INT $made; code=0; wait $made || code=$?; echo $code >code\n";
+    let (finished, folder) = shell(cluster, "fleet-interrupted", run);
+    finished.succeeded();
+    let said = read(&folder, "said");
+    assert_eq!(read(&folder, "code").trim(), "130", "{said}");
+    let record = record(&folder);
+    assert_eq!(record.ended_by, EndedBy::Interrupted);
+    assert_eq!(
+        received(&folder),
+        record.warmup.counts.sent + record.total.counts.sent
+    );
+    assert_eq!(read(&folder, "left"), "");
+}
+
+fn refused(cluster: &Cluster) {
+    let lines = r#"
+refused() { "$@" --rate 10 --duration 1s >>printed 2>>said && exit 1; echo "exit code $?" >>said; }
+refused ${fleet/throng:VERSION/localhost/none:1}
+refused ${fleet/--namespace NAME/--namespace nowhere}
+refused ${fleet/--namespace NAME/--namespace NAME --kubectl none-such}
+kubectl --namespace NAME create serviceaccount nobody >/dev/null
+printf '#!/bin/sh\nexec kubectl --as=system:serviceaccount:NAME:nobody "$@"\n' >as-nobody
+chmod +x as-nobody
+refused ${fleet/--namespace NAME/--namespace NAME --kubectl ./as-nobody}
+refused ${fleet/--cpus 100m/--cpus 1000}
+kubectl --namespace NAME create secret generic NAME-inputs >/dev/null
+refused $fleet
+kubectl --namespace NAME delete secret NAME-inputs >/dev/null
+"#;
+    let (finished, folder) = shell(cluster, "fleet-refused", lines);
+    let said = std::fs::read_to_string(format!("{folder}/said")).unwrap_or_default();
+    assert_eq!(finished.code, Some(0), "{}: {said}", finished.stderr);
+    for part in [
+        "cannot start: ",
+        "namespaces \"nowhere\" not found",
+        "cannot run `none-such`",
+        "lacks the rule {apiGroups: [\"batch\"], resources: [\"jobs\"], verbs: [\"create\"]}",
+        "waits for ",
+        "Unschedulable",
+        "already exists",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let errors = said
+        .lines()
+        .filter(|line| line.starts_with("error: "))
+        .count();
+    assert_eq!(errors, 6, "{said}");
+    assert_eq!(received(&folder), 0);
+    assert_eq!(read(&folder, "left"), "");
+}

@@ -1,0 +1,271 @@
+//! What `kubectl` is asked of a fleet, with the rights and the cluster that the user's shell has.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How long an answer of the API server may take.
+const TIMEOUT: &str = "--request-timeout=30s";
+/// How long what is deleted may take to end: the lead has a grace period to report.
+const REMOVED_WITHIN: &str = "--timeout=90s";
+/// What marks the objects of Throng.
+const INSTANCE: &str = "app.kubernetes.io/instance";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by=throng";
+
+/// Why Kubernetes did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterError {
+    /// What it was asked, and what was said.
+    pub what: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl ClusterError {
+    /// `said` is what kubectl printed.
+    fn of(words: &[&str], said: &str) -> ClusterError {
+        let said = said.trim();
+        let said = said.strip_prefix("Error from server ").unwrap_or(said);
+        ClusterError {
+            what: format!("kubectl {}: {said}", shown(words)),
+            hint: hint(said),
+        }
+    }
+}
+
+/// What was asked, without flags.
+fn shown(words: &[&str]) -> String {
+    let words = words.iter().copied().take_while(|word| *word != "--");
+    let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    words.join(" ")
+}
+
+/// The cure of what the API server says.
+fn hint(said: &str) -> String {
+    if let Some(rule) = missing_right(said) {
+        return format!("the Role of this user lacks the rule {rule}");
+    }
+    let known = [
+        (
+            "exceeded quota",
+            "use fewer --agents, or less --cpus or --memory for each",
+        ),
+        (
+            "namespaces \"",
+            "create the namespace, or give --namespace another one",
+        ),
+        (
+            "AlreadyExists",
+            "give --name another name, or remove that run: `throng fleet stop NAME`",
+        ),
+        (
+            "violates PodSecurity",
+            "the namespace refuses these pods: leave out --host-network",
+        ),
+        (
+            "connection refused",
+            "is the cluster of this context there? `kubectl cluster-info`",
+        ),
+        (
+            "no configuration has been provided",
+            "set KUBECONFIG, or make ~/.kube/config",
+        ),
+    ];
+    let cure = known.iter().find(|(part, _)| said.contains(part));
+    cure.map_or("the same command of kubectl says more", |(_, cure)| cure)
+        .to_owned()
+}
+
+/// The rule of a Role that a user lacks, of `cannot create resource "jobs" in API group "batch"`.
+fn missing_right(said: &str) -> Option<String> {
+    let (_, rest) = said.split_once("cannot ")?;
+    let verb = rest.split_whitespace().next()?;
+    let quoted = |after: &str| {
+        rest.split_once(after)?
+            .1
+            .split('"')
+            .next()
+            .map(str::to_owned)
+    };
+    let (resource, group) = (quoted("resource \"")?, quoted("API group \"")?);
+    Some(format!(
+        "{{apiGroups: [\"{group}\"], resources: [\"{resource}\"], verbs: [\"{verb}\"]}}"
+    ))
+}
+
+/// A namespace of a cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// The command that asks it.
+    kubectl: Vec<OsString>,
+    namespace: Option<String>,
+}
+
+impl Cluster {
+    /// `kubectl` is a command with its flags.
+    pub fn new(kubectl: Vec<OsString>, namespace: Option<String>) -> Cluster {
+        Cluster { kubectl, namespace }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let (program, flags) = self.kubectl.split_first().expect("a command has a name");
+        let mut command = Command::new(program);
+        // Ctrl-C is this command's.
+        command.args(flags).process_group(0);
+        if let Some(namespace) = &self.namespace {
+            command.args(["--namespace", namespace]);
+        }
+        command.args(words);
+        command
+    }
+
+    /// What it prints.
+    ///
+    /// # Errors
+    /// What it says.
+    pub fn ask(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Vec<u8>, ClusterError> {
+        let mut command = self.command(words);
+        command.stdin(if stdin.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| ClusterError {
+            what: format!("cannot run `{}`: {error}", self.kubectl[0].display()),
+            hint: "install kubectl, or name the command: --kubectl oc".to_owned(),
+        })?;
+        let input = child.stdin.take().zip(stdin);
+        let output = thread::scope(|scope| {
+            // It may print before it has read all.
+            scope.spawn(|| {
+                if let Some((mut to, stdin)) = input {
+                    // One that fails before it has read all says why itself.
+                    let _ = to.write_all(stdin);
+                }
+            });
+            child.wait_with_output()
+        });
+        let output = output.map_err(|error| ClusterError::of(words, &error.to_string()))?;
+        match output.status.success() {
+            true => Ok(output.stdout),
+            false => Err(ClusterError::of(
+                words,
+                &String::from_utf8_lossy(&output.stderr),
+            )),
+        }
+    }
+
+    fn ask_json(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Value, ClusterError> {
+        let text = self.ask(words, stdin)?;
+        serde_json::from_slice(&text).map_err(|error| ClusterError::of(words, &error.to_string()))
+    }
+
+    /// Makes the objects of a run, which must not be there. The first one owns the others: they go
+    /// with it.
+    ///
+    /// # Errors
+    /// One cannot be made; those before it are removed again.
+    pub fn create(&self, objects: &[Value]) -> Result<(), ClusterError> {
+        let words = [TIMEOUT, "create", "--filename=-", "--output=json"];
+        let Some((first, others)) = objects.split_first() else {
+            return Ok(());
+        };
+        let made = self.ask_json(&words, Some(first.to_string().as_bytes()))?;
+        let owner = json!([{
+            "apiVersion": first["apiVersion"],
+            "kind": first["kind"],
+            "name": first["metadata"]["name"],
+            "uid": made["metadata"]["uid"],
+        }]);
+        let owned = others.iter().map(|object| {
+            let mut object = object.clone();
+            object["metadata"]["ownerReferences"] = owner.clone();
+            object
+        });
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": owned.collect::<Vec<_>>()});
+        let made = self.ask(&words, Some(list.to_string().as_bytes()));
+        if made.is_err()
+            && let Some(run) = first["metadata"]["labels"][INSTANCE].as_str()
+        {
+            // Why they cannot be made is what counts.
+            let _ = self.remove(run);
+        }
+        made.map(drop)
+    }
+
+    /// The Jobs and pods of a run, or of all runs.
+    ///
+    /// # Errors
+    /// What kubectl says.
+    pub fn jobs_and_pods(&self, run: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        let selector = format!("--selector={}", selector(run));
+        let words = [TIMEOUT, "get", "jobs,pods", &selector, "--output=json"];
+        let found = self.ask_json(&words, None)?;
+        Ok(found["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Removes all objects of a run, and waits until its pods have ended.
+    ///
+    /// # Errors
+    /// What kubectl says.
+    pub fn remove(&self, run: &str) -> Result<(), ClusterError> {
+        let selector = format!("--selector={}", selector(Some(run)));
+        let kinds = "jobs,services,secrets,pods";
+        let delete = ["delete", kinds, &selector, "--wait=true", REMOVED_WITHIN];
+        self.ask(&delete, None).map(drop)
+    }
+
+    /// The log of a pod from its beginning, as it is written; the command ends with the pod.
+    ///
+    /// # Errors
+    /// The command cannot be started.
+    pub fn follow(&self, pod: &str) -> std::io::Result<Child> {
+        let mut command = self.command(&["logs", "--follow", pod]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(Stdio::null()).spawn()
+    }
+
+    /// What a command in a pod prints.
+    ///
+    /// # Errors
+    /// What kubectl or the command says.
+    pub fn execute(&self, pod: &str, words: &[&str]) -> Result<Vec<u8>, ClusterError> {
+        self.ask(&[&["exec", pod, "--"], words].concat(), None)
+    }
+}
+
+/// The objects of a run, or of all runs.
+fn selector(run: Option<&str>) -> String {
+    match run {
+        Some(run) => format!("{MANAGED_BY},{INSTANCE}={run}"),
+        None => MANAGED_BY.to_owned(),
+    }
+}
+
+/// How often something of a cluster is looked at.
+pub const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_named_as_the_rule_of_a_role() {
+        let said = "Error from server (Forbidden): error when creating \"STDIN\": jobs.batch is \
+                    forbidden: User \"dev\" cannot create resource \"jobs\" in API group \"batch\" \
+                    in the namespace \"load\"";
+        let error = ClusterError::of(&["create"], said);
+        assert!(
+            error.what.starts_with("kubectl create: (Forbidden)"),
+            "{error:?}"
+        );
+        let rule = "{apiGroups: [\"batch\"], resources: [\"jobs\"], verbs: [\"create\"]}";
+        assert!(error.hint.ends_with(rule), "{error:?}");
+    }
+}

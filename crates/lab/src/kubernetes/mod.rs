@@ -1,0 +1,11 @@
+//! A lead and its agents in Kubernetes: what is made there, and how it is asked.
+
+mod cluster;
+mod manifest;
+mod pods;
+mod yaml;
+
+pub use cluster::{Cluster, ClusterError, LOOK_EVERY};
+pub use manifest::{FleetInputs, FleetPods, objects};
+pub use pods::{Pod, PodState};
+pub use yaml::to_yaml;

@@ -1,0 +1,179 @@
+//! How far the pods of a fleet are, from what the API server says of them.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// How long a pod may wait for what can come by itself: a node that is added, an image that is
+/// pulled again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the start of a container may take, its image among it.
+const START_MAX: Duration = Duration::from_mins(10);
+/// Why a container waits, where waiting longer does not help much.
+const WRONG: [&str; 6] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+];
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// `lead` or `agent`.
+    pub component: String,
+    /// The run that it belongs to.
+    pub run: String,
+    /// Its node; empty before it has one.
+    pub node: String,
+    /// How far it is.
+    pub state: PodState,
+}
+
+/// How far a pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodState {
+    /// It has no node; why.
+    Waits(String),
+    /// Its container is made ready to start; how far that is.
+    Starts(String),
+    /// Its container cannot be started as things are; why.
+    Fails(String),
+    /// It runs.
+    Runs,
+    /// It has ended with exit code 0.
+    Succeeded,
+    /// It has ended otherwise; how.
+    Failed(String),
+}
+
+impl Pod {
+    /// Those among objects.
+    pub fn all(objects: &[Value]) -> Vec<Pod> {
+        let pods = objects.iter().filter(|it| it["kind"] == "Pod");
+        pods.map(Pod::of).collect()
+    }
+
+    fn of(pod: &Value) -> Pod {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let label = |name: &str| text(&pod["metadata"]["labels"][name]);
+        Pod {
+            name: text(&pod["metadata"]["name"]),
+            component: label("app.kubernetes.io/component"),
+            run: label("app.kubernetes.io/instance"),
+            node: text(&pod["spec"]["nodeName"]),
+            state: PodState::of(&pod["status"]),
+        }
+    }
+
+    /// Why there will be no run, if this pod has been so for that long.
+    pub fn trouble(&self, since: Duration) -> Option<String> {
+        let name = &self.name;
+        match &self.state {
+            PodState::Waits(why) if since > PATIENCE => {
+                Some(format!("pod {name} waits for {} s: {why}", since.as_secs()))
+            }
+            PodState::Starts(why) if since > START_MAX => Some(format!(
+                "pod {name} starts for {} s: {why}",
+                since.as_secs()
+            )),
+            PodState::Fails(why) if since > PATIENCE / 6 => {
+                Some(format!("pod {name} cannot start: {why}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl PodState {
+    fn of(status: &Value) -> PodState {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let container = &status["containerStatuses"][0]["state"];
+        let reasons = |of: &Value| {
+            let (reason, message) = (text(&of["reason"]), text(&of["message"]));
+            match message.is_empty() {
+                true => reason,
+                false => format!("{reason}: {message}"),
+            }
+        };
+        match status["phase"].as_str() {
+            Some("Succeeded") => PodState::Succeeded,
+            Some("Failed") => {
+                let ended = &container["terminated"];
+                let code = ended["exitCode"].as_i64();
+                let how = match (status["reason"].as_str(), code) {
+                    // Such as an eviction, which says why.
+                    (Some(_), _) => reasons(status),
+                    (None, Some(code)) => format!("{}, exit code {code}", reasons(ended)),
+                    (None, None) => "its container has ended".to_owned(),
+                };
+                PodState::Failed(how)
+            }
+            Some("Running") => PodState::Runs,
+            _ => {
+                let waiting = &container["waiting"];
+                let is_wrong = waiting["reason"]
+                    .as_str()
+                    .is_some_and(|it| WRONG.contains(&it));
+                let conditions = status["conditions"].as_array();
+                let unscheduled = conditions
+                    .into_iter()
+                    .flatten()
+                    .find(|it| it["type"] == "PodScheduled" && it["status"] == "False");
+                match (unscheduled, is_wrong) {
+                    (Some(condition), _) => PodState::Waits(reasons(condition)),
+                    (None, true) => PodState::Fails(reasons(waiting)),
+                    (None, false) => PodState::Starts(match reasons(waiting) {
+                        reason if reason.is_empty() => "it has no container yet".to_owned(),
+                        reason => reason,
+                    }),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn state(status: Value) -> PodState {
+        PodState::of(&status)
+    }
+
+    #[test]
+    fn what_keeps_a_pod_from_running_is_in_the_words_of_kubernetes() {
+        let waiting = |reason: &str| {
+            let waiting = json!({"waiting": {"reason": reason, "message": "m"}});
+            json!({"phase": "Pending", "containerStatuses": [{"state": waiting}]})
+        };
+        let wrong = PodState::Fails("ImagePullBackOff: m".to_owned());
+        assert_eq!(state(waiting("ImagePullBackOff")), wrong);
+        let starts = PodState::Starts("ContainerCreating: m".to_owned());
+        assert_eq!(state(waiting("ContainerCreating")), starts);
+        let condition = json!({
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": "0/3 nodes are available",
+        });
+        let unscheduled = state(json!({"phase": "Pending", "conditions": [condition]}));
+        let why = "Unschedulable: 0/3 nodes are available";
+        assert_eq!(unscheduled, PodState::Waits(why.to_owned()));
+        let killed = json!({"terminated": {"reason": "OOMKilled", "exitCode": 137}});
+        let killed = json!({"phase": "Failed", "containerStatuses": [{"state": killed}]});
+        assert_eq!(
+            state(killed),
+            PodState::Failed("OOMKilled, exit code 137".to_owned())
+        );
+        let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on disk"});
+        assert_eq!(
+            state(evicted),
+            PodState::Failed("Evicted: low on disk".to_owned())
+        );
+    }
+}
