@@ -50,6 +50,11 @@ impl Inputs {
         self.0.keys()
     }
 
+    /// Bytes of all contents together.
+    pub fn size(&self) -> usize {
+        self.0.values().map(|content| content.len()).sum()
+    }
+
     /// The contents but for those of these hashes, as they travel.
     pub fn messages(&self, known: &BTreeSet<String>) -> impl Iterator<Item = ToAgent> {
         let missing = self.0.iter().filter(|(hash, _)| !known.contains(*hash));

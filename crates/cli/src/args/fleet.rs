@@ -39,6 +39,9 @@ pub(crate) enum FleetCommand {
     /// Print what the lead in this pod has for its client
     #[command(hide = true)]
     Result,
+    /// Take an input of the lead in this pod from standard input
+    #[command(hide = true)]
+    Take(TakeArguments),
     /// Print a part of a file of the result
     #[command(hide = true)]
     Part(PartArguments),
@@ -214,4 +217,11 @@ pub(crate) struct PartArguments {
     /// Byte from which it is wanted
     #[arg(long, default_value_t = 0)]
     pub(crate) from: u64,
+}
+
+/// Flags of `throng fleet take`.
+#[derive(Debug, Args)]
+pub(crate) struct TakeArguments {
+    /// SHA-256 of the input, hexadecimal
+    pub(crate) hash: String,
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
-use lab::agents::{KeyFiles, make_keys};
+use lab::agents::{Inputs, KeyFiles, make_keys};
 use lab::files::{self, Access};
 use lab::kubernetes::{
     Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState, objects, to_yaml,
@@ -48,20 +48,35 @@ impl From<ClusterError> for Failure {
 
 /// Prints all objects.
 pub(super) fn manifest(arguments: &PodsArguments) -> Result<ExitCode, Failure> {
-    let (_, objects) = made_of(arguments)?;
-    print(&to_yaml(&objects))?;
+    let made = Made::of(arguments)?;
+    let size = made.later.size();
+    if size > 0 {
+        return Err(Failure::usage(
+            format!(
+                "the command reads {size} bytes, and a Secret of Kubernetes takes {INPUTS_MAX}"
+            ),
+            "use fewer names, or generate them (--random-labels), or `throng fleet run`",
+        ));
+    }
+    print(&to_yaml(&made.objects))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Makes all objects, follows the run, fetches its result, and removes the objects.
 pub(super) fn run(arguments: &FleetRunArguments) -> Result<ExitCode, Failure> {
-    let (name, objects) = made_of(&arguments.pods)?;
+    let Made {
+        name,
+        objects,
+        later,
+    } = Made::of(&arguments.pods)?;
     let namespace = arguments.pods.namespace.clone();
     let cluster = cluster(&arguments.kubectl.kubectl, namespace)?;
     let signals = signals::receiver()?;
     cluster.create(&objects)?;
     tell!("run {name}: `throng fleet attach {name}` follows it if this command ends");
-    Client::new(&cluster, &name, &arguments.fetch.output).finish(&signals)
+    let mut client = Client::new(&cluster, &name, &arguments.fetch.output);
+    client.later = later;
+    client.finish(&signals)
 }
 
 /// Follows a run that goes on.
@@ -151,45 +166,47 @@ fn no_such_run(name: &str) -> Failure {
     )
 }
 
-/// The name of a run, and its objects.
-fn made_of(arguments: &PodsArguments) -> Result<(String, Vec<Value>), Failure> {
-    let keys = make_keys()?;
-    let name = match &arguments.name {
-        Some(name) => checked_name(name)?.to_owned(),
-        None => random_name(&keys),
-    };
-    let inputs = collected::collect(&arguments.command)?;
-    let hashes = inputs.contents.hashes();
-    let sizes = hashes.filter_map(|hash| inputs.contents.get(hash).map(|it| it.len()));
-    let size: usize = sizes.sum();
-    if size > INPUTS_MAX {
-        return Err(Failure::usage(
-            format!(
-                "the command reads {size} bytes, and a Secret of Kubernetes takes {INPUTS_MAX}"
-            ),
-            "use fewer names, or generate them: --random-labels",
-        ));
+/// A run that is to be made.
+struct Made {
+    name: String,
+    objects: Vec<Value>,
+    /// Inputs that are too long for a Secret.
+    later: Inputs,
+}
+
+impl Made {
+    fn of(arguments: &PodsArguments) -> Result<Made, Failure> {
+        let keys = make_keys()?;
+        let name = match &arguments.name {
+            Some(name) => checked_name(name)?.to_owned(),
+            None => random_name(&keys),
+        };
+        let mut inputs = collected::collect(&arguments.command)?;
+        let later = match inputs.contents.size() > INPUTS_MAX {
+            true => std::mem::take(&mut inputs.contents),
+            false => Inputs::default(),
+        };
+        let labels = arguments.node_selector.iter().map(|text| label(text));
+        let tolerations = arguments.toleration.iter().map(|it| toleration(it));
+        let pods = FleetPods {
+            name: name.clone(),
+            namespace: arguments.namespace.clone(),
+            image: arguments.image.clone(),
+            agents: arguments.agents,
+            cpus: arguments.cpus.clone(),
+            memory: arguments.memory.clone(),
+            node_selector: labels.collect::<Result<_, _>>()?,
+            tolerations: tolerations.collect(),
+            host_network: arguments.host_network,
+            keep: arguments.keep,
+            command: arguments.command.clone(),
+        };
+        Ok(Made {
+            name,
+            objects: objects(&pods, &keys, &inputs),
+            later,
+        })
     }
-    let pods = FleetPods {
-        name: name.clone(),
-        namespace: arguments.namespace.clone(),
-        image: arguments.image.clone(),
-        agents: arguments.agents,
-        cpus: arguments.cpus.clone(),
-        memory: arguments.memory.clone(),
-        node_selector: (arguments.node_selector.iter())
-            .map(|text| label(text))
-            .collect::<Result<_, _>>()?,
-        tolerations: arguments
-            .toleration
-            .iter()
-            .map(|it| toleration(it))
-            .collect(),
-        host_network: arguments.host_network,
-        keep: arguments.keep,
-        command: arguments.command.clone(),
-    };
-    Ok((name, objects(&pods, &keys, &inputs)))
 }
 
 /// A name of which names of Kubernetes can be made (RFC 1123).
@@ -246,6 +263,8 @@ struct Client<'a> {
     cluster: &'a Cluster,
     name: &'a str,
     output: &'a Path,
+    /// What the lead waits for before its command begins.
+    later: Inputs,
 }
 
 /// How the following of a run ended.
@@ -262,7 +281,23 @@ impl<'a> Client<'a> {
             cluster,
             name,
             output,
+            later: Inputs::default(),
         }
+    }
+
+    /// Gives the lead the inputs that it waits for.
+    fn give_inputs(&self, lead: &str) -> Result<(), Failure> {
+        for hash in self.later.hashes() {
+            let content = self.later.get(hash).expect("it has this hash");
+            let words = [THRONG, "fleet", "take", hash];
+            let mut tries = 1..=TRIES_MAX;
+            while let Err(error) = self.cluster.give(lead, &words, content) {
+                if tries.next().is_none() {
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Follows the run, fetches its result, and removes its objects, whatever comes.
@@ -300,7 +335,7 @@ impl<'a> Client<'a> {
 
     /// Shows the log of the lead until its command has ended.
     fn follow(&self, signals: &Receiver<i32>) -> Result<Followed, Failure> {
-        let (mut shown, mut is_told, mut began) = (0, false, None);
+        let (mut shown, mut is_told, mut has_begun) = (0, false, false);
         let mut watch = Watch::new();
         loop {
             let lead = match watch.look(self)? {
@@ -313,7 +348,9 @@ impl<'a> Client<'a> {
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => continue,
                 },
             };
-            began.get_or_insert_with(Instant::now);
+            if !std::mem::replace(&mut has_begun, true) {
+                self.give_inputs(&lead.name)?;
+            }
             let log = Log::open(self.cluster, &lead.name)?;
             let mut read = 0;
             loop {
@@ -469,6 +506,12 @@ impl Watch {
             .into_iter()
             .map(|pod| (pod.clone(), since(&pod)))
             .collect();
+        for (pod, at) in &since {
+            // The lead says what became of its agent, and Kubernetes why.
+            if let (PodState::Failed(how), true) = (&pod.state, *at == now) {
+                tell!("pod {} on {} has failed: {how}", pod.name, pod.node);
+            }
+        }
         self.since = since;
         let mut trouble = self.since.iter();
         let trouble = trouble.find_map(|(pod, since)| pod.trouble(since.elapsed()));

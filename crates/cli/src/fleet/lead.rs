@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,15 +15,17 @@ use lab::files::{self, Access, Opening};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::args::fleet::{LeadArguments, PartArguments};
+use crate::args::fleet::{LeadArguments, PartArguments, TakeArguments};
 use crate::failure::{Failure, print};
-use crate::{call, inputs, terminal};
+use crate::{call, inputs, streams, terminal};
 
 /// What the command printed on standard output.
 pub(super) const OUTPUT: &str = "output.txt";
 /// The index of its inputs, in their folder.
 const INDEX: &str = "index.json";
-/// Files of the lead's own, which nobody fetches.
+/// Folder of inputs that came through `throng fleet take`, and files of the lead's own: what begins
+/// with a point is not fetched.
+const TAKEN: &str = ".inputs";
 const ENDED: &str = ".ended";
 const FETCHED: &str = ".fetched";
 /// Begins the last line of the log of a lead whose command has ended.
@@ -53,7 +55,7 @@ pub(super) struct Written {
 /// Runs the command and waits until its result is fetched.
 pub(super) fn lead(arguments: &LeadArguments) -> Result<ExitCode, Failure> {
     if let Some(folder) = &arguments.inputs {
-        take(folder)?;
+        provide(folder, arguments.keep)?;
     }
     let output = files::open(Path::new(OUTPUT), Opening::Emptied, Access::Umask);
     let output = output.map_err(|error| {
@@ -82,26 +84,53 @@ pub(super) fn lead(arguments: &LeadArguments) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// Has the inputs stand for the files of their names.
-fn take(folder: &Path) -> Result<(), Failure> {
+/// Has the inputs stand for the files of their names. Those that are too long for a Secret are
+/// waited for: they come through [`take`].
+fn provide(folder: &Path, patience: Duration) -> Result<(), Failure> {
     let cannot = |path: &Path, error: &dyn std::fmt::Display| {
         let what = format!("cannot read the input {}: {error}", path.display());
         Failure::usage(what, "make the manifest again with `throng fleet manifest`")
     };
-    let read = |path: PathBuf| fs::read(&path).map_err(|error| cannot(&path, &error));
-    let index = read(folder.join(INDEX))?;
+    let index = folder.join(INDEX);
+    let text = fs::read(&index).map_err(|error| cannot(&index, &error))?;
     let paths: BTreeMap<String, String> =
-        serde_json::from_slice(&index).map_err(|error| cannot(&folder.join(INDEX), &error))?;
+        serde_json::from_slice(&text).map_err(|error| cannot(&index, &error))?;
     let mut contents = Inputs::default();
-    for hash in paths.values() {
-        let found = contents.add(Arc::new(read(folder.join(hash))?));
-        if found != *hash {
-            return Err(cannot(&folder.join(hash), &"its hash is another one"));
+    let until = Instant::now() + patience;
+    for (name, hash) in &paths {
+        let places = [folder.join(hash), Path::new(TAKEN).join(hash)];
+        let there = || places.iter().find(|path| path.exists());
+        while there().is_none() && Instant::now() < until {
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+        let path = there().unwrap_or(&places[0]);
+        let content = fs::read(path).map_err(|error| cannot(Path::new(name), &error))?;
+        if contents.add(Arc::new(content)) != *hash {
+            return Err(cannot(Path::new(name), &"its hash is another one"));
         }
     }
     inputs::keep_all();
     inputs::take(&paths, &contents);
     Ok(())
+}
+
+/// Takes an input from standard input.
+pub(super) fn take(arguments: &TakeArguments) -> Result<ExitCode, Failure> {
+    let mut content = Vec::new();
+    let read = streams::input().read_to_end(&mut content);
+    read.map_err(Failure::in_operation)?;
+    let hash = HEXLOWER.encode(&Sha256::digest(&content));
+    if hash != arguments.hash {
+        return Err(Failure::in_operation("the input came damaged"));
+    }
+    let path = Path::new(TAKEN).join(&hash);
+    let written = files::make_folders(Path::new(TAKEN))
+        .and_then(|()| files::write(&path, Access::Owner, content));
+    written.map_err(|error| {
+        let what = format!("cannot write {}: {error}", path.display());
+        Failure::unwritable(what, &error, "give the lead's node more room")
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints what there is to fetch, as JSON.

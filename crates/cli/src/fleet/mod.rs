@@ -49,6 +49,7 @@ pub(crate) fn execute(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
         FleetCommand::Agent(arguments) => agent(arguments),
         FleetCommand::Lead(arguments) => lead::lead(arguments),
         FleetCommand::Result => lead::show(),
+        FleetCommand::Take(arguments) => lead::take(arguments),
         FleetCommand::Part(arguments) => lead::part(arguments),
         FleetCommand::Confirm => lead::confirm(),
         FleetCommand::Interrupt => lead::interrupt(),

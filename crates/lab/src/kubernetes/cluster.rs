@@ -238,6 +238,15 @@ impl Cluster {
     pub fn execute(&self, pod: &str, words: &[&str]) -> Result<Vec<u8>, ClusterError> {
         self.ask(&[&["exec", pod, "--"], words].concat(), None)
     }
+
+    /// The same of a command that reads this.
+    ///
+    /// # Errors
+    /// What kubectl or the command says.
+    pub fn give(&self, pod: &str, words: &[&str], input: &[u8]) -> Result<(), ClusterError> {
+        let words = [&["exec", "--stdin", pod, "--"], words].concat();
+        self.ask(&words, Some(input)).map(drop)
+    }
 }
 
 /// The objects of a run, or of all runs.

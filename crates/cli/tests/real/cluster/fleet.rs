@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
         "a fleet of three measures exactly and leaves nothing",
         exact,
     ),
+    ("a fleet has more names than a Secret takes", long),
     ("a fleet outlives the command that made it", attached),
     ("a fleet is ended by Ctrl-C, with its result", interrupted),
     (
@@ -74,28 +75,50 @@ fn received(folder: &str) -> u64 {
     received.replace(',', "").parse().unwrap()
 }
 
+/// The same load by one process and by three pods, whose manifest the API server takes as it is.
 fn exact(cluster: &Cluster) {
-    // The API server takes the manifest as it is, too.
-    let run = "manifest=${fleet/fleet run/fleet manifest}\n\
+    let run = "flags='--clients 30 --per-client poisson:20 --duration 2s --timeout 20s --seed 5'\n\
+               flags=\"$flags --workers 3 --record\"\n\
+               manifest=${fleet/fleet run/fleet manifest}\n\
                ${manifest/--output out /} | kubectl apply --dry-run=server --filename=- >applied\n\
-               $fleet --rate 300 --duration 2s --timeout 20s --record record.json \
-               >printed 2>said\n";
+               THRONG run --server $server --names names --quiet $flags alone.json >/dev/null\n\
+               $fleet $flags record.json >printed 2>said\n";
     let (finished, folder) = shell(cluster, "fleet-exact", run);
     finished.succeeded();
     let applied = read(&folder, "applied");
     let taken = applied.matches("created (server dry run)").count();
     assert_eq!(taken, 6, "{applied}");
+    let alone = RunRecord::from_json(&read(&folder, "alone.json")).unwrap();
     let record = record(&folder);
     assert_eq!(record.agent_count, 3);
-    let nodes = record.agents.iter().filter_map(|it| it.placement.as_ref());
-    assert!(nodes.count() == 3, "{:?}", record.agents);
     let counts = &record.total.counts;
-    assert_eq!((counts.sent, counts.responses), (600, 600));
-    assert_eq!(received(&folder), record.warmup.counts.sent + 600);
+    assert_eq!(counts.offered, alone.total.counts.offered);
+    assert_eq!(
+        (counts.sent, counts.responses),
+        (counts.offered, counts.offered)
+    );
+    let queries = |record: &RunRecord| record.experience().unwrap().queries;
+    assert_eq!(queries(&record), queries(&alone));
+    let sent = |record: &RunRecord| record.warmup.counts.sent + record.total.counts.sent;
+    assert_eq!(received(&folder), sent(&record) + sent(&alone));
     assert_eq!(record.scenario.questions.count, 3);
+    let placed = record.agents.iter().filter(|it| it.placement.is_some());
+    assert_eq!(placed.count(), 3, "{:?}", record.agents);
     let printed = read(&folder, "printed");
     assert!(printed.contains("Verdict"), "{printed}");
     // Nothing of the run is left in the cluster.
+    assert_eq!(read(&folder, "left"), "");
+}
+
+/// More names than a Secret takes.
+fn long(cluster: &Cluster) {
+    let run = "for number in $(seq 60000); do echo \"www-$number.example. A\"; done >names\n\
+               $fleet --rate 100 --duration 1s --record record.json >printed 2>said\n";
+    let (finished, folder) = shell(cluster, "fleet-long", run);
+    finished.succeeded();
+    let record = record(&folder);
+    assert_eq!(record.scenario.questions.count, 60_000);
+    assert_eq!(record.total.counts.sent, 100);
     assert_eq!(read(&folder, "left"), "");
 }
 
