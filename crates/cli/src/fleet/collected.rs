@@ -6,7 +6,7 @@ use std::time::Duration;
 use lab::kubernetes::FleetInputs;
 use settings::Run;
 
-use crate::args::{Command, RunArguments};
+use crate::args::{Command, RunArguments, RunCommand};
 use crate::failure::Failure;
 use crate::fit::Contents;
 use crate::run::group::Group;
@@ -28,14 +28,21 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
     let parsed = command_line::parse(line.map(Into::into).collect());
     let parsed = parsed.map_err(|error| command_line::wrong(&error, &words[0]))?;
     let runs = match &parsed.command {
-        Command::Run(command) => {
-            let source = scenario::Source::of_command(command)?;
-            let runs = scenario::runs(source, &command.run)?;
-            runs.into_iter().map(|(_, groups)| groups).collect()
-        }
+        Command::Run(command) => of_run_command(command)?,
         Command::Capacity(arguments) => vec![vec![plain(&arguments.run)?]],
         Command::Ramp(arguments) => vec![vec![plain(&arguments.run)?]],
         Command::CompareTransports(arguments) => vec![vec![plain(&arguments.run)?]],
+        Command::Compare(arguments) => {
+            let sides = [&arguments.a, &arguments.b].into_iter().flatten();
+            let runs: Vec<_> = sides.map(|side| runs_of(side)).collect::<Result<_, _>>()?;
+            if runs.is_empty() {
+                return Err(Failure::usage(
+                    "records that are there are compared without agents",
+                    "give two commands, --a and --b, or use `throng compare` here",
+                ));
+            }
+            runs.concat()
+        }
         Command::Replay(arguments) => {
             let mut run = arguments.run.settings()?;
             let source = replay::source(arguments, &run);
@@ -47,7 +54,7 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
         _ => {
             return Err(Failure::usage(
                 format!("`throng {}` has no agents", words[0]),
-                "give run, replay, capacity, ramp or compare-transports, with its flags",
+                "give run, replay, capacity, ramp, compare or compare-transports, with its flags",
             ));
         }
     };
@@ -60,6 +67,49 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
     }
     let (paths, contents) = inputs::for_agents();
     Ok(FleetInputs { paths, contents })
+}
+
+fn of_run_command(command: &RunCommand) -> Result<Vec<Vec<Group>>, Failure> {
+    let source = scenario::Source::of_command(command)?;
+    let runs = scenario::runs(source, &command.run)?;
+    Ok(runs.into_iter().map(|(_, groups)| groups).collect())
+}
+
+/// The runs of a side of a comparison.
+fn runs_of(side: &str) -> Result<Vec<Vec<Group>>, Failure> {
+    let words = shlex::split(side).unwrap_or_default();
+    let flags = words
+        .iter()
+        .skip_while(|word| ["throng", "run"].contains(&word.as_str()));
+    let line = ["throng", "run"].into_iter().map(Into::into);
+    let line = line.chain(flags.map(Into::into)).collect();
+    let parsed = command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
+    match &parsed.command {
+        Command::Run(command) => of_run_command(command),
+        _ => Err(Failure::plain("only runs can be compared")),
+    }
+}
+
+/// The command with flags that are about its agents: those of both sides of a comparison, and
+/// behind those of any other.
+pub(super) fn led(words: &[String], flags: &[String]) -> Vec<String> {
+    let mut led = words.to_vec();
+    if words.first().is_none_or(|word| word != "compare") {
+        led.extend_from_slice(flags);
+        return led;
+    }
+    let flags = flags.join(" ");
+    for at in 1..led.len() {
+        let is_flag = |word: &str| ["--a", "--b"].contains(&word);
+        if is_flag(&led[at - 1]) {
+            led[at] = format!("{} {flags}", led[at]);
+        } else if let Some((flag, side)) = led[at].split_once('=')
+            && is_flag(flag)
+        {
+            led[at] = format!("{flag}={side} {flags}");
+        }
+    }
+    led
 }
 
 fn plain(arguments: &RunArguments) -> Result<Group, Failure> {

@@ -199,7 +199,7 @@ impl Made {
             tolerations: tolerations.collect(),
             host_network: arguments.host_network,
             keep: arguments.keep,
-            command: arguments.command.clone(),
+            command: collected::led(&arguments.command, &FleetPods::flags(arguments.agents)),
         };
         Ok(Made {
             name,

@@ -56,7 +56,7 @@ pub struct FleetPods {
     pub host_network: bool,
     /// How long the lead keeps its result.
     pub keep: Duration,
-    /// What the lead does: a command of `throng` with its flags, but for those about its agents.
+    /// What the lead does: a command of `throng` with its flags, [`FleetPods::flags`] among them.
     pub command: Vec<String>,
 }
 
@@ -88,17 +88,19 @@ impl FleetPods {
         metadata
     }
 
-    /// The line of the lead's container: the command, and where it leads its agents.
+    /// The flags of a command that leads that number of agents in its pod.
+    pub fn flags(agents: u32) -> Vec<String> {
+        let (listen, agents) = (format!("0.0.0.0:{PORT}"), agents.to_string());
+        let flags = ["--listen", &listen, "--agents", &agents, "--keys", KEYS];
+        flags.map(str::to_owned).to_vec()
+    }
+
+    /// The line of the lead's container.
     fn lead_arguments(&self) -> Vec<String> {
         let keep = format!("{}s", self.keep.as_secs());
         let own = ["fleet", "lead", "--keep", &keep, "--inputs", INPUTS, "--"];
-        let (listen, agents) = (format!("0.0.0.0:{PORT}"), self.agents.to_string());
-        let fleet = ["--listen", &listen, "--agents", &agents, "--keys", KEYS];
         let own = own.into_iter().map(str::to_owned);
-        let fleet = fleet.into_iter().map(str::to_owned);
-        own.chain(self.command.iter().cloned())
-            .chain(fleet)
-            .collect()
+        own.chain(self.command.iter().cloned()).collect()
     }
 
     fn agent_arguments(&self) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! `throng fleet` for Kubernetes, as far as no cluster is asked.
 
+use cli::Call;
 use testing::folder::Folder;
 
-use crate::call::throng;
+use crate::call::{call, throng};
 
 const FLEET: &str = "fleet manifest --image throng:1 --agents 2";
 
@@ -85,4 +86,45 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
     let kubectl = |words: &str| run.replace("--image", &format!("--kubectl {words} --image"));
     throng(&kubectl("none-such")).refused_with("cannot run `none-such`", "install kubectl");
     throng(&kubectl("'")).refused_with("is no command", "as in a shell");
+}
+
+#[test]
+fn every_command_that_has_agents_can_have_them_in_pods() {
+    let folder = Folder::new("kubernetes-commands");
+    let names = folder.write("names.txt", "a.example A\n");
+    let capture = folder.write("query.log", crate::query_logs::log());
+    let asks = format!("--server server.example --names {names}");
+    let agents = "--listen 0.0.0.0:7353 --agents 2 --keys /keys";
+    for command in [
+        format!("run {asks} --rate 10"),
+        format!("capacity {asks} --max 1000"),
+        format!("ramp {asks} --max-rate 1000"),
+        format!("compare-transports {asks} --transports udp,tcp"),
+        format!("replay {capture} --server server.example"),
+    ] {
+        let yaml = throng(&format!("{FLEET} -- {command}")).succeeded();
+        for word in agents.split(' ').chain(["server.example"]) {
+            assert!(
+                yaml.contains(&format!("- \"{word}\"\n")),
+                "{command}: {yaml}"
+            );
+        }
+    }
+    let side = format!("run {asks} --rate 10");
+    let words = [
+        "fleet", "manifest", "--image", "throng:1", "--agents", "2", "--", "compare",
+    ];
+    let words = words.into_iter().map(str::to_owned);
+    let sides = ["--a".to_owned(), side.clone(), format!("--b={side}")];
+    let compared = call(Call {
+        arguments: words.chain(sides).map(Into::into).collect(),
+        ..Call::default()
+    });
+    let yaml = compared.succeeded();
+    for side in [
+        format!("\"{side} {agents}\""),
+        format!("\"--b={side} {agents}\""),
+    ] {
+        assert!(yaml.contains(&side), "{side}: {yaml}");
+    }
 }
