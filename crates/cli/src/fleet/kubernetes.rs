@@ -37,6 +37,8 @@ const NAME_RANDOM: usize = 8;
 const LINES_MAX: usize = 256;
 /// How often the pods are looked at while the run goes on.
 const PODS_EVERY: Duration = Duration::from_secs(2);
+/// How long a cluster may not answer before this command ends, and the run goes on.
+const SILENCE_MAX: Duration = Duration::from_mins(5);
 /// How often a part of a file is asked for again.
 const TRIES_MAX: u32 = 5;
 
@@ -74,8 +76,11 @@ pub(super) fn run(arguments: &FleetRunArguments) -> Result<ExitCode, Failure> {
     let signals = signals::receiver()?;
     cluster.create(&objects)?;
     tell!("run {name}: `throng fleet attach {name}` follows it if this command ends");
-    let mut client = Client::new(&cluster, &name, &arguments.fetch.output);
-    client.later = later;
+    let client = Client {
+        later,
+        is_its_own: true,
+        ..Client::new(&cluster, &name, &arguments.fetch.output)
+    };
     client.finish(&signals)
 }
 
@@ -265,6 +270,8 @@ struct Client<'a> {
     output: &'a Path,
     /// What the lead waits for before its command begins.
     later: Inputs,
+    /// This command has made the run, and removes it if it cannot begin.
+    is_its_own: bool,
 }
 
 /// How the following of a run ended.
@@ -273,6 +280,8 @@ enum Followed {
     IsOver,
     /// A second signal came, or one before the lead ran.
     Interrupted(i32),
+    /// There will be no result.
+    IsVain(Failure),
 }
 
 impl<'a> Client<'a> {
@@ -282,6 +291,7 @@ impl<'a> Client<'a> {
             name,
             output,
             later: Inputs::default(),
+            is_its_own: false,
         }
     }
 
@@ -300,21 +310,26 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Follows the run, fetches its result, and removes its objects, whatever comes.
+    /// Follows the run, fetches its result, and removes its objects. If the cluster cannot be asked
+    /// any more, the run goes on, and its objects stay.
     fn finish(&self, signals: &Receiver<i32>) -> Result<ExitCode, Failure> {
-        let followed = self.follow(signals);
-        match followed {
-            Ok(Followed::IsOver) => self.fetch_and_remove(),
-            Ok(Followed::Interrupted(signal)) => {
+        let goes_on = |failure: Failure| {
+            failure.or_hint(&format!(
+                "the run may go on: `throng fleet attach {0}`, or `throng fleet stop {0}`",
+                self.name
+            ))
+        };
+        match self.follow(signals).map_err(goes_on)? {
+            Followed::IsOver => self.fetch_and_remove(),
+            Followed::Interrupted(signal) => {
                 tell!("interrupted: removing run {}", self.name);
                 self.cluster.remove(self.name)?;
                 let code = u8::try_from(BY_SIGNAL + signal);
                 Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
             }
-            Err(failure) => {
+            Followed::IsVain(failure) => {
                 // What is wrong is said even if the cluster is gone.
-                let removed = self.cluster.remove(self.name);
-                if removed.is_err() {
+                if self.is_its_own && self.cluster.remove(self.name).is_err() {
                     tell!("warning: run {} may still have objects there", self.name);
                 }
                 Err(failure)
@@ -339,9 +354,12 @@ impl<'a> Client<'a> {
         let mut watch = Watch::new();
         loop {
             let lead = match watch.look(self)? {
-                Some(lead) if lead.state == PodState::Runs => lead,
-                Some(lead) if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) => {
-                    return Err(self.ended_early(&lead));
+                Look::Trouble(failure) => return Ok(Followed::IsVain(failure)),
+                Look::Lead(lead) if lead.state == PodState::Runs => lead,
+                Look::Lead(lead)
+                    if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) =>
+                {
+                    return Ok(Followed::IsVain(self.ended_early(&lead, shown == 0)));
                 }
                 _ => match signals.recv_timeout(LOOK_EVERY) {
                     Ok(signal) => return Ok(Followed::Interrupted(signal)),
@@ -368,7 +386,9 @@ impl<'a> Client<'a> {
                         tell!("{line}");
                     }
                     Err(RecvTimeoutError::Timeout) => {
-                        watch.look(self)?;
+                        if let Look::Trouble(failure) = watch.look(self)? {
+                            return Ok(Followed::IsVain(failure));
+                        }
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
@@ -378,7 +398,9 @@ impl<'a> Client<'a> {
                         is_told = true;
                         tell!("ending the run; its result comes (interrupt again to remove it)");
                         let interrupt = [THRONG, "fleet", "interrupt"];
-                        self.cluster.execute(&lead.name, &interrupt)?;
+                        if let Err(error) = self.cluster.execute(&lead.name, &interrupt) {
+                            tell!("warning: the lead does not hear it: {}", error.what);
+                        }
                     }
                     Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
                 }
@@ -386,15 +408,17 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn ended_early(&self, lead: &Pod) -> Failure {
+    /// Why the lead has ended without a result; the end of its log, if it was not shown.
+    fn ended_early(&self, lead: &Pod, shows_log: bool) -> Failure {
+        if shows_log && let Ok(log) = self.cluster.log_end(&lead.name) {
+            log.lines().for_each(|line| tell!("{line}"));
+        }
         let how = match &lead.state {
             PodState::Failed(how) => how.as_str(),
-            _ => "its result was fetched, or not fetched in time",
+            _ => "its result was fetched, or was kept no longer",
         };
-        let name = &lead.name;
-        Failure::in_operation(format!("the lead of run {} has ended: {how}", self.name)).or_hint(
-            &format!("`kubectl logs {name}` says what it did, as long as the pod is there"),
-        )
+        let what = format!("the lead of run {} has ended: {how}", self.name);
+        Failure::in_operation(what)
     }
 
     /// Fetches the files of the result, prints what the command printed, and removes the run.
@@ -478,49 +502,77 @@ impl<'a> Client<'a> {
 /// Looks now and then whether a pod cannot start.
 struct Watch {
     looked: Option<Instant>,
+    /// Since when the cluster does not answer.
+    silent: Option<Instant>,
     /// Since when each pod is in its state.
     since: Vec<(Pod, Instant)>,
+}
+
+/// What was seen of the pods.
+enum Look {
+    /// Nothing: it is not time to look, there is no lead yet, or the cluster does not answer.
+    Nothing,
+    Lead(Pod),
+    /// One of the pods cannot start.
+    Trouble(Failure),
 }
 
 impl Watch {
     fn new() -> Watch {
         Watch {
             looked: None,
+            silent: None,
             since: Vec::new(),
         }
     }
 
-    /// The lead, if it is time to look.
-    fn look(&mut self, client: &Client<'_>) -> Result<Option<Pod>, Failure> {
+    /// Looks, if it is time for that.
+    ///
+    /// # Errors
+    /// The cluster has not answered for long.
+    fn look(&mut self, client: &Client<'_>) -> Result<Look, Failure> {
         if self.looked.is_some_and(|at| at.elapsed() < PODS_EVERY) {
-            return Ok(None);
+            return Ok(Look::Nothing);
         }
         self.looked = Some(Instant::now());
-        let pods = client.pods()?;
-        let now = Instant::now();
-        let since = |pod: &Pod| {
-            let before = self.since.iter().find(|(other, _)| other == pod);
-            before.map_or(now, |(_, since)| *since)
-        };
-        let since: Vec<(Pod, Instant)> = pods
-            .into_iter()
-            .map(|pod| (pod.clone(), since(&pod)))
-            .collect();
-        for (pod, at) in &since {
-            // The lead says what became of its agent, and Kubernetes why.
-            if let (PodState::Failed(how), true) = (&pod.state, *at == now) {
-                tell!("pod {} on {} has failed: {how}", pod.name, pod.node);
+        let pods = match client.pods() {
+            Ok(pods) => pods,
+            Err(failure) => {
+                if self.silent.is_none() {
+                    tell!("note: {}; trying again", failure.what());
+                }
+                let silent = self.silent.get_or_insert_with(Instant::now);
+                return match silent.elapsed() > SILENCE_MAX {
+                    true => Err(failure),
+                    false => Ok(Look::Nothing),
+                };
             }
-        }
-        self.since = since;
-        let mut trouble = self.since.iter();
-        let trouble = trouble.find_map(|(pod, since)| pod.trouble(since.elapsed()));
+        };
+        self.silent = None;
+        self.note(pods);
+        let mut states = self.since.iter();
+        let trouble = states.find_map(|(pod, since)| pod.trouble(since.elapsed()));
         if let Some(trouble) = trouble {
             let hint = "mend it and start the run again; `kubectl describe pod` says more";
-            return Err(Failure::usage(trouble, hint));
+            return Ok(Look::Trouble(Failure::usage(trouble, hint)));
         }
         let mut pods = self.since.iter().map(|(pod, _)| pod);
-        Ok(pods.find(|pod| pod.component == "lead").cloned())
+        let lead = pods.find(|pod| pod.component == "lead");
+        Ok(lead.cloned().map_or(Look::Nothing, Look::Lead))
+    }
+
+    /// Notes the states of all pods. The lead says what became of an agent, and Kubernetes why.
+    fn note(&mut self, pods: Vec<Pod>) {
+        let now = Instant::now();
+        let before = std::mem::take(&mut self.since);
+        for pod in pods {
+            let known = before.iter().find(|(other, _)| *other == pod);
+            if let (PodState::Failed(how), None) = (&pod.state, known) {
+                tell!("pod {} on {} has failed: {how}", pod.name, pod.node);
+            }
+            let since = known.map_or(now, |(_, since)| *since);
+            self.since.push((pod, since));
+        }
     }
 }
 

@@ -29,8 +29,11 @@ pub struct ClusterError {
 impl ClusterError {
     /// `said` is what kubectl printed.
     fn of(words: &[&str], said: &str) -> ClusterError {
-        let said = said.trim();
-        let said = said.strip_prefix("Error from server ").unwrap_or(said);
+        // Beside what it says to people, kubectl logs what its library meets (klog).
+        let is_log = |line: &&str| line.starts_with('E') && line.contains(".go:");
+        let lines: Vec<&str> = said.trim().lines().filter(|it| !is_log(it)).collect();
+        let said = lines.join("; ");
+        let said = said.strip_prefix("Error from server ").unwrap_or(&said);
         ClusterError {
             what: format!("kubectl {}: {said}", shown(words)),
             hint: hint(said),
@@ -229,6 +232,15 @@ impl Cluster {
         let mut command = self.command(&["logs", "--follow", pod]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(Stdio::null()).spawn()
+    }
+
+    /// The last lines of the log of a pod.
+    ///
+    /// # Errors
+    /// What kubectl says.
+    pub fn log_end(&self, pod: &str) -> Result<String, ClusterError> {
+        let log = self.ask(&[TIMEOUT, "logs", "--tail=20", pod], None)?;
+        Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
     /// What a command in a pod prints.

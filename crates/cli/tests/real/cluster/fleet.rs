@@ -19,6 +19,10 @@ pub(crate) const CASES: &[Case] = &[
         "what keeps a fleet from running is said, and nothing is left",
         refused,
     ),
+    (
+        "the documented commands do what is said, with the documented Role",
+        documented,
+    ),
 ];
 
 /// The responder of a case is in the network of the nodes, outside of the cluster. `FOLDER` is
@@ -30,6 +34,7 @@ kubectl create namespace NAME >/dev/null
 kubectl label namespace NAME pod-security.kubernetes.io/enforce=restricted >/dev/null
 THRONG responder --listen udp:10.240.0.1:0 >responder &
 responder=$!
+trap 'kill $responder 2>/dev/null || :' EXIT
 until grep -q '10.240.0.1:' responder; do kill -0 $responder; read -t 0.05 <> <(:) || :; done
 server=$(grep -o '10.240.0.1:[0-9]*' responder | head -1)
 printf 'one.example. A\ntwo.example. A\nthree.example. A\n' >names
@@ -166,6 +171,96 @@ fn interrupted(cluster: &Cluster) {
         received(&folder),
         record.warmup.counts.sent + record.total.counts.sent
     );
+    assert_eq!(read(&folder, "left"), "");
+}
+
+/// The commands of docs/kubernetes.md by a user who has its Role and no other rights; runs that go
+/// on are made of its manifest.
+const DOCUMENTED: &str = r#"
+cat >role.yaml <<'END'
+@ROLE@---
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: user, namespace: load }
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: { name: user, namespace: load }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: throng }
+subjects: [{ kind: ServiceAccount, name: user, namespace: load }]
+END
+sed 's/namespace: load/namespace: NAME/' role.yaml | kubectl apply --filename=- >applied
+mkdir bin
+own=$PATH
+as=system:serviceaccount:NAME:user
+printf '#!/bin/sh\nexec %s --as=%s "$@"\n' "$(which kubectl)" $as >bin/kubectl
+chmod +x bin/kubectl
+cp names names.txt
+user() { PATH=$PWD/bin:$own; "$@"; PATH=$own; }
+made() { @MANIFEST@ >manifest; kubectl --namespace NAME apply --filename=manifest >>applied; }
+over() { kubectl --namespace NAME logs job/NAME-lead 2>&1 | grep -q 'the result waits'; }
+user @RUN@
+cp record.json first.json
+made
+user @STATUS@
+user @ATTACH@
+made
+for look in $(seq 400); do over && break; read -t 0.3 <> <(:) || :; done
+rm record.json
+user @FETCH@
+made
+user @STOP@
+"#;
+
+/// A command of the document, with a load for a cluster on one machine.
+fn adapted(line: &str) -> String {
+    let small = "--name NAME --cpus 100m --memory 128Mi --agents 2";
+    [
+        ("registry.example/throng:0.1.0", "throng:VERSION"),
+        ("192.0.2.53", "$server"),
+        ("throng fleet", "THRONG fleet"),
+        (" NAME ", " fleet-doc "),
+        ("--agents 20", small),
+        ("--namespace load", "--namespace fleet-doc"),
+        ("--rate 2000000 --duration 60s", "--rate 200 --duration 2s"),
+    ]
+    .into_iter()
+    .fold(line.to_owned(), |line, (from, to)| line.replace(from, to))
+}
+
+fn documented(cluster: &Cluster) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/kubernetes.md");
+    let text = std::fs::read_to_string(path).unwrap().replace("\\\n", "");
+    let role = text.split("```yaml\n").nth(1).unwrap();
+    let role = role.split("```").next().unwrap();
+    let commands = text.lines().filter(|line| line.starts_with("throng "));
+    let commands: Vec<String> = commands.map(adapted).collect();
+    let [run, status, attach, fetch, stop] = commands.as_slice() else {
+        panic!("{commands:?}")
+    };
+    let manifest = run.replace("fleet run", "fleet manifest");
+    let lines = [
+        ("@ROLE@", role),
+        ("@MANIFEST@", &manifest),
+        ("@RUN@", run),
+        ("@STATUS@", status),
+        ("@ATTACH@", attach),
+        ("@FETCH@", fetch),
+        ("@STOP@", stop),
+    ];
+    let lines = lines.into_iter();
+    let lines = lines.fold(DOCUMENTED.to_owned(), |text, (from, to)| {
+        text.replace(from, to)
+    });
+    let (finished, folder) = shell(cluster, "fleet-doc", &lines);
+    let said = finished.stderr.clone();
+    let printed = finished.succeeded();
+    assert_eq!(printed.matches("\nVerdict").count(), 3, "{printed}{said}");
+    assert!(printed.contains("fleet-doc  lead "), "{printed}");
+    for name in ["first.json", "record.json"] {
+        let record = RunRecord::from_json(&read(&folder, name)).unwrap();
+        assert_eq!((record.agent_count, record.total.counts.sent), (2, 400));
+    }
     assert_eq!(read(&folder, "left"), "");
 }
 
