@@ -117,7 +117,8 @@ impl Incoming {
     }
 }
 
-fn hash(content: &[u8]) -> String {
+/// SHA-256 of a content, in hexadecimal digits.
+pub fn hash(content: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(content))
 }
 

@@ -45,7 +45,7 @@ use std::time::Duration;
 
 pub use agent::{Abandoned, AgentLink, Order};
 pub use frame::{Decoder, FrameError, encode};
-pub use inputs::{Inputs, Part};
+pub use inputs::{Inputs, Part, hash as content_hash};
 pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, SoFar, Why};
 pub use message::{FromAgent, Hello, ToAgent, Told};
 pub use seats::{Join, Refusal, Seats};

@@ -60,14 +60,18 @@ impl Call {
         let program = OsString::from("throng");
         let code = command([program].into_iter().chain(self.arguments).collect());
         let printed = streams::substitute(None).unwrap_or_default();
-        // An exit code of the standard library can be compared, and not read.
-        let code = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code);
         Outcome {
-            code: code.unwrap_or(u8::MAX),
+            code: number_of(code),
             output: printed.output,
             errors: printed.errors,
         }
     }
+}
+
+/// The number of an exit code: one of the standard library can be compared, and not read.
+pub(crate) fn number_of(code: ExitCode) -> u8 {
+    let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code);
+    number.unwrap_or(u8::MAX)
 }
 
 /// Does what a command line asks for, the program's name its first word.

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// A run of so many agents, of which agent 11 lost a tenth and agent 12 was late.
+    /// A run of this number of agents, of which agent 11 lost a tenth and agent 12 was late.
     fn fleet(agents: usize) -> RunRecord {
         let mut record = example::dot();
         (record.agents, record.workers) = (Vec::new(), Vec::new());

@@ -13,6 +13,7 @@ use crate::args::compare::{AbArguments, AbFormat};
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
 use crate::records::{self, Links};
+pub(crate) use turns::run_command;
 
 /// A side: what it is called, and its records with their files.
 struct Records {

@@ -14,8 +14,8 @@ use lab::live::Place;
 use measure::record::EndedBy;
 
 use super::Records;
-use crate::args::Command;
 use crate::args::compare::AbArguments;
+use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::turn::{Made, Maker, Places};
@@ -239,15 +239,21 @@ fn has(words: &[String], flag: &str) -> bool {
 /// What the runs of this binary are asked for; everything that can be wrong with it before a run is
 /// refused.
 fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
-    let line = ["throng", "run"].into_iter().map(Into::into);
-    let line = line.chain(words.iter().map(Into::into)).collect();
-    let parsed = command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
-    let Command::Run(command) = parsed.command else {
-        return Err(Failure::plain("only runs can be compared"));
-    };
+    let command = run_command(words)?;
     let groups = scenario::only_run(scenario::Source::of_command(&command)?, &command.run)?;
     run::check_groups(&groups)?;
     Ok(groups)
+}
+
+/// What follows `run` in a side, read.
+pub(crate) fn run_command(words: &[String]) -> Result<Box<RunCommand>, Failure> {
+    let line = ["throng", "run"].into_iter().map(Into::into);
+    let line = line.chain(words.iter().map(Into::into)).collect();
+    let parsed = command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
+    match parsed.command {
+        Command::Run(command) => Ok(command),
+        _ => Err(Failure::plain("only runs can be compared")),
+    }
 }
 
 /// A run of another binary.

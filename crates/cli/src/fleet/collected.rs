@@ -1,17 +1,16 @@
 //! What a command that runs in another place reads, read here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use lab::kubernetes::FleetInputs;
 use settings::Run;
 
-use crate::args::{Command, RunArguments, RunCommand};
+use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
 use crate::fit::Contents;
 use crate::run::group::Group;
 use crate::run::{self, captured};
-use crate::{command_line, inputs, replay, scenario};
+use crate::{command_line, compare, inputs, replay, scenario};
 
 /// Stands for the address of a server, which is looked up where the load is generated (RFC 5737).
 const LATER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 53);
@@ -29,9 +28,9 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
     let parsed = parsed.map_err(|error| command_line::wrong(&error, &words[0]))?;
     let runs = match &parsed.command {
         Command::Run(command) => of_run_command(command)?,
-        Command::Capacity(arguments) => vec![vec![plain(&arguments.run)?]],
-        Command::Ramp(arguments) => vec![vec![plain(&arguments.run)?]],
-        Command::CompareTransports(arguments) => vec![vec![plain(&arguments.run)?]],
+        Command::Capacity(arguments) => vec![vec![Group::plain(&arguments.run)?]],
+        Command::Ramp(arguments) => vec![vec![Group::plain(&arguments.run)?]],
+        Command::CompareTransports(arguments) => vec![vec![Group::plain(&arguments.run)?]],
         Command::Compare(arguments) => {
             let sides = [&arguments.a, &arguments.b].into_iter().flatten();
             let runs: Vec<_> = sides.map(|side| runs_of(side)).collect::<Result<_, _>>()?;
@@ -44,10 +43,9 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
             runs.concat()
         }
         Command::Replay(arguments) => {
-            let mut run = arguments.run.settings()?;
+            let run = arguments.run.settings()?;
             let source = replay::source(arguments, &run);
             captured::read(&run, &source, Contents::report)?;
-            run.limits.duration = Some(Duration::from_secs(1));
             check(&run)?;
             Vec::new()
         }
@@ -78,16 +76,10 @@ fn of_run_command(command: &RunCommand) -> Result<Vec<Vec<Group>>, Failure> {
 /// The runs of a side of a comparison.
 fn runs_of(side: &str) -> Result<Vec<Vec<Group>>, Failure> {
     let words = shlex::split(side).unwrap_or_default();
-    let flags = words
-        .iter()
-        .skip_while(|word| ["throng", "run"].contains(&word.as_str()));
-    let line = ["throng", "run"].into_iter().map(Into::into);
-    let line = line.chain(flags.map(Into::into)).collect();
-    let parsed = command_line::parse(line).map_err(|error| command_line::wrong(&error, "run"))?;
-    match &parsed.command {
-        Command::Run(command) => of_run_command(command),
-        _ => Err(Failure::plain("only runs can be compared")),
-    }
+    let is_name = |word: &&String| ["throng", "run"].contains(&word.as_str());
+    let names = words.iter().take_while(is_name).count();
+    let command = compare::run_command(&words[names..])?;
+    of_run_command(&command)
 }
 
 /// The command with flags that are about its agents: those of both sides of a comparison, and
@@ -110,10 +102,6 @@ pub(super) fn led(words: &[String], flags: &[String]) -> Vec<String> {
         }
     }
     led
-}
-
-fn plain(arguments: &RunArguments) -> Result<Group, Failure> {
-    Group::plain(arguments)
 }
 
 /// The same, whose servers are looked up later.

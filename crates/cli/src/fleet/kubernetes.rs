@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
-use lab::agents::{Inputs, KeyFiles, make_keys};
+use lab::agents::{Inputs, KeyFiles, content_hash, make_keys};
 use lab::files::{self, Access};
 use lab::kubernetes::{
     Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState, objects, to_yaml,
@@ -470,7 +470,7 @@ impl<'a> Client<'a> {
                 }
             }
         }
-        match HEXLOWER.encode(&Sha256::digest(&content)) == written.hash {
+        match content_hash(&content) == written.hash {
             true => Ok(content),
             false => Err(
                 Failure::in_operation(format!("{name} of the result came damaged"))

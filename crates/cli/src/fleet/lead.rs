@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
-use lab::agents::Inputs;
+use lab::agents::{Inputs, content_hash};
 use lab::files::{self, Access, Opening};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -69,8 +69,7 @@ pub(super) fn lead(arguments: &LeadArguments) -> Result<ExitCode, Failure> {
     let line = ["throng".to_owned()].into_iter();
     let line = line.chain(arguments.command.iter().cloned());
     let code = call::command(line.map(Into::into).collect());
-    let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code);
-    let number = number.unwrap_or(1);
+    let number = call::number_of(code);
     let ended = files::write(Path::new(ENDED), Access::Umask, number.to_string());
     ended.map_err(Failure::in_operation)?;
     tell!(
@@ -119,7 +118,7 @@ pub(super) fn take(arguments: &TakeArguments) -> Result<ExitCode, Failure> {
     let mut content = Vec::new();
     let read = streams::input().read_to_end(&mut content);
     read.map_err(Failure::in_operation)?;
-    let hash = HEXLOWER.encode(&Sha256::digest(&content));
+    let hash = content_hash(&content);
     if hash != arguments.hash {
         return Err(Failure::in_operation("the input came damaged"));
     }

@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use driver::clock::Clock;
-use lab::agents::{Fleet, Gate, GreetingError, Hello, KeyFiles, Side, own_hello, read_keys};
+use lab::agents::{
+    Fleet, Gate, GreetingError, Hello, KeyFiles, Side, content_hash, own_hello, read_keys,
+};
 use lab::run::{Division, RunRequest};
-use sha2::{Digest, Sha256};
 
 use super::hosts::Hosts;
 use crate::failure::Failure;
@@ -249,5 +250,5 @@ pub(crate) fn binary() -> Result<String, Failure> {
     let octets = std::fs::read("/proc/self/exe").map_err(|error| {
         Failure::in_operation(format!("cannot read this program's file: {error}"))
     })?;
-    Ok(data_encoding::HEXLOWER.encode(&Sha256::digest(octets)))
+    Ok(content_hash(&octets))
 }
