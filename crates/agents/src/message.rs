@@ -167,7 +167,7 @@ pub struct Hello {
     schema: String,
     /// Of the program.
     version: String,
-    /// SHA-256 of the program's file.
+    /// Which program it is: its build ID, or SHA-256 of its file.
     binary: String,
     /// CPUs that it may use.
     pub cpus: u32,
@@ -215,7 +215,7 @@ impl Hello {
         }
         match self.binary == own.binary {
             true => Ok(()),
-            false => differ("program (SHA-256)", &self.binary, &own.binary),
+            false => differ("program", &self.binary, &own.binary),
         }
     }
 }

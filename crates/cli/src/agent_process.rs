@@ -45,7 +45,7 @@ fn open(is_elsewhere: bool) -> Result<Connection, Failure> {
         return Ok(Connection::open(None, on_end));
     }
     streams::ignore_variables();
-    let connection = Connection::open(Some(own_hello(run::binary()?)), on_end);
+    let connection = Connection::open(Some(own_hello(run::identity::program()?)), on_end);
     // What ends a service or a pod of another host ends this agent and not its lead.
     let (voice, signals) = (connection.voice(), Signals::new([SIGTERM]));
     let mut signals = signals.map_err(Failure::in_operation)?;

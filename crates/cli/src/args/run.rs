@@ -200,7 +200,8 @@ pub(crate) struct RunArguments {
     /// Generate the load on these hosts, by one agent for each line of this file, instead of here
     #[arg(long, value_name = "FILE", help_heading = "Generator")]
     pub(crate) hosts: Option<PathBuf>,
-    /// Command that runs another on a host of --hosts [default: ssh -T]
+    /// Command that runs another on a host of --hosts, whose name goes to its end or where {} is,
+    /// such as 'kubectl exec -i {} --' [default: ssh -T]
     #[arg(long, value_name = "COMMAND", help_heading = "Generator")]
     pub(crate) ssh: Option<String>,
     /// Generate the load by --agents that dial this address (`throng fleet agent`), over TLS

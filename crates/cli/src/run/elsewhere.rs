@@ -5,12 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use driver::clock::Clock;
-use lab::agents::{
-    Fleet, Gate, GreetingError, Hello, KeyFiles, Side, content_hash, own_hello, read_keys,
-};
+use lab::agents::{Fleet, Gate, GreetingError, Hello, KeyFiles, Side, own_hello, read_keys};
 use lab::run::{Division, RunRequest};
 
 use super::hosts::Hosts;
+use super::identity;
 use crate::failure::Failure;
 use crate::inputs;
 use crate::run::group::Group;
@@ -124,7 +123,7 @@ impl Elsewhere {
                 agents,
                 patience,
             } => {
-                let gate = Gate::open(*listen, keys, own_hello(binary()?), *agents)?;
+                let gate = Gate::open(*listen, keys, own_hello(identity::program()?), *agents)?;
                 note(&format!(
                     "waiting for {agents} agents at {} (`throng fleet agent`)",
                     gate.address()
@@ -243,12 +242,4 @@ fn refuse_loopback(
             "give --server an address that all agents reach",
         )),
     }
-}
-
-/// SHA-256 of this program.
-pub(crate) fn binary() -> Result<String, Failure> {
-    let octets = std::fs::read("/proc/self/exe").map_err(|error| {
-        Failure::in_operation(format!("cannot read this program's file: {error}"))
-    })?;
-    Ok(content_hash(&octets))
 }

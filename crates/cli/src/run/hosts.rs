@@ -1,4 +1,4 @@
-//! Agents on other hosts, which are reached by ssh: `--hosts FILE`.
+//! Agents on other hosts, which are reached by ssh or a command like it: `--hosts FILE`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use driver::clock::Clock;
 use lab::agents::{AgentCommand, Fleet, GreetingError, Place, greet, own_hello};
 
-use super::elsewhere;
+use super::{elsewhere, identity};
 use crate::agent;
 use crate::failure::Failure;
 use crate::inputs;
@@ -14,6 +14,8 @@ use crate::signals::Interrupt;
 
 /// How hosts are reached, unless told otherwise.
 const SSH: &str = "ssh -T";
+/// Where the name of a host goes in another command; without it, behind all words.
+const NAME: &str = "{}";
 /// The program there, unless told otherwise.
 const PROGRAM: &str = "throng";
 /// As many as a run may have processes.
@@ -63,7 +65,7 @@ impl Hosts {
     /// # Errors
     /// One cannot be started, does not answer, or is another program.
     pub(super) fn start(&self, clock: Clock, interrupt: &Interrupt) -> Result<Fleet, Failure> {
-        let own = own_hello(elsewhere::binary()?);
+        let own = own_hello(identity::program()?);
         let commands: Vec<_> = self.each.iter().map(|it| it.command(&self.ssh)).collect();
         let greeted = greet(&commands, Some(own), clock, || interrupt.has_come());
         greeted.map_err(|error| match error {
@@ -77,11 +79,9 @@ impl Hosts {
         Failure::usage(
             format!("{name}: no agent could be started: {how}"),
             format!(
-                "`{} {} {} --version` has to work; the path of the program there goes behind the \
-                 host's name",
-                self.ssh.join(" "),
-                host.name,
-                host.program
+                "`{} --version` has to work; the path of the program there goes behind the host's \
+                 name",
+                host.words(&self.ssh).join(" ")
             ),
         )
     }
@@ -89,20 +89,31 @@ impl Hosts {
 
 impl Host {
     fn command(&self, ssh: &[String]) -> AgentCommand {
-        // The shell of that host splits the line into words.
-        let program = shlex::try_quote(&self.program)
-            .map_or_else(|_| self.program.clone(), |quoted| quoted.into_owned());
-        let words = ssh[1..].iter().cloned();
-        // OpenSSH reads options behind the host's name too, unless `--` has ended them.
-        let end = is_openssh(&ssh[0]).then(|| "--".to_owned());
-        let there = [self.name.clone(), program, agent::NAME.to_owned()];
-        let before = words.chain(end).chain(there);
+        let mut words = self.words(ssh).into_iter().map(OsString::from);
         AgentCommand {
-            program: OsString::from(&ssh[0]),
-            before: before.map(OsString::from).collect(),
+            program: words.next().unwrap_or_default(),
+            before: words.chain([agent::NAME.into()]).collect(),
             after: vec![agent::HELLO.into()],
             place: Place::Host(self.name.clone()),
         }
+    }
+
+    /// The command that runs the program there, without its arguments.
+    fn words(&self, ssh: &[String]) -> Vec<String> {
+        let words = ssh.iter().cloned();
+        if ssh.iter().any(|word| word.contains(NAME)) {
+            let words = words.map(|word| word.replace(NAME, &self.name));
+            return words.chain([self.program.clone()]).collect();
+        }
+        // OpenSSH reads options behind the host's name too, unless `--` has ended them.
+        let end = is_openssh(&ssh[0]).then(|| "--".to_owned());
+        // The shell of that host splits the line into words.
+        let program = shlex::try_quote(&self.program)
+            .map_or_else(|_| self.program.clone(), |quoted| quoted.into_owned());
+        words
+            .chain(end)
+            .chain([self.name.clone(), program])
+            .collect()
     }
 }
 
@@ -202,6 +213,12 @@ mod tests {
         // Another command may take `--` for the host.
         let command = host.command(&["./reach".to_owned()]);
         assert_eq!(command.before[0], "node");
+        // A command that says where the name goes takes words as they are.
+        let words = "kubectl exec -i pod/{} --".split(' ').map(str::to_owned);
+        let command = host.command(&words.collect::<Vec<_>>());
+        assert_eq!(command.program, "kubectl");
+        let words = ["exec", "-i", "pod/node", "--", "/opt/a b/throng", "agent"];
+        assert_eq!(command.before, words.map(OsString::from));
     }
 
     #[test]

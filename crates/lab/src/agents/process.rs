@@ -96,7 +96,7 @@ impl Voice {
     }
 }
 
-/// Who this process is, whose program's file has that hash (SHA-256).
+/// Who this process is, whose program that is.
 pub fn own_hello(binary: String) -> Hello {
     let cpus = u32::try_from(driver::cpu::allowed().len()).unwrap_or(1);
     let limits = (cpus, driver::cpu::open_files_max());

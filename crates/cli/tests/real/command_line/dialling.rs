@@ -234,10 +234,8 @@ fn who_does_not_belong_to_a_run_is_refused_before_a_query() {
     fs::copy(format!("{}/ca.pem", lab.keys), format!("{stranger}/ca.pem")).unwrap();
     Agent::start(THRONG, &dials(&stranger, 0)).refused(95, "does not accept this agent");
     let other = lab.folder.path("throng");
-    fs::copy(THRONG, &other).unwrap();
-    let appended = fs::OpenOptions::new().append(true).open(&other);
-    appended.unwrap().write_all(b"\n").unwrap();
-    Agent::start(&other, &dials(&lab.keys, 0)).refused(95, "SHA-256");
+    crate::process::write_other_build(&other);
+    Agent::start(&other, &dials(&lab.keys, 0)).refused(95, "its program is build ");
     lab.agent(address, 2).refused(95, "beyond the 2 agents");
     let mut plain = TcpStream::connect(address).unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();

@@ -232,15 +232,12 @@ fn an_agent_that_is_lost_is_named() {
 fn another_program_is_refused_before_a_query_is_sent() {
     let other = Folder::new("hosts-program");
     let program = other.path("throng");
-    fs::copy(THRONG, &program).unwrap();
-    let mut octets = fs::read(&program).unwrap();
-    octets.push(0);
-    fs::write(&program, octets).unwrap();
+    crate::process::write_other_build(&program);
     let fleet = Fleet::with("hosts-other", &["here"], &program);
     fleet
         .run("--clients 4 --rate 10 --duration 1s")
         .refused_with(
-            "agent 1 of 1 (here): its program (SHA-256) is",
+            "agent 1 of 1 (here): its program is build ",
             "copy this program there",
         );
     assert_eq!(fleet.received(), 0);

@@ -11,6 +11,18 @@ use testing::program::{Finished, Running, execute, execute_with, signal};
 /// The binary under test.
 pub(crate) const THRONG: &str = env!("CARGO_BIN_EXE_throng");
 
+/// Writes a program that differs from it in nothing but its build ID.
+pub(crate) fn write_other_build(path: &str) {
+    let mut program = std::fs::read(THRONG).unwrap();
+    // The kind of the note, and who defines that.
+    let note = b"\x03\0\0\0GNU\0";
+    let at = program.windows(note.len()).position(|it| it == note);
+    program[at.unwrap() + note.len()] ^= 1;
+    std::fs::write(path, program).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(path, mode).unwrap();
+}
+
 /// Runs `throng`.
 pub(crate) fn throng(flags: &str) -> Finished {
     execute(&format!("{THRONG} {flags}"))
