@@ -18,9 +18,9 @@ use crate::signals::Interrupt;
 const QUESTIONS_MAX: usize = 200;
 /// How often what a line has lost is asked again, at most.
 const ROUNDS_MAX: usize = 20;
-/// How long what was changed may take to answer so many queries in a row, asked at that rate.
+/// How long what was changed may take to answer at least so many queries in a row, within that time.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-const WAIT_RATE_QPS: f64 = 10.0;
+const WAIT_EACH: Duration = Duration::from_secs(2);
 const IN_A_ROW: u64 = 20;
 /// So fast: no server is to be measured by it.
 const RATE_QPS: f64 = 1_000.0;
@@ -59,25 +59,28 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Waits until what was changed answers: a cluster says that pods run before they do.
-pub(super) fn wait(groups: &[Group], interrupt: &Interrupt) -> Result<(), Failure> {
+/// Waits until what was changed or made answers: a cluster says that pods run before they do, and
+/// its nodes learn of it one after the other. `make` makes a run.
+pub(super) fn wait(
+    groups: &[Group],
+    interrupt: &Interrupt,
+    mut make: impl FnMut(Group) -> Result<Option<RunRecord>, Failure>,
+) -> Result<(), Failure> {
     let until = Instant::now() + WAIT_MAX;
     for group in groups {
-        let request = run::request(&Group {
-            run: few_of(&group.run),
-            ..group.clone()
-        })?;
         loop {
-            let control = lab::run::control(std::slice::from_ref(&request));
-            interrupt.stops(&control);
-            let record = lab::run::run(&request, &control, |_| ());
-            let is_answered = |it: &RunRecord| it.total.counts.responses == IN_A_ROW;
-            if record.is_ok_and(|it| is_answered(&it)) || interrupt.has_come() {
+            let few = few_of(&group.run);
+            let record = make(Group {
+                run: few.clone(),
+                ..group.clone()
+            });
+            let is_answered = |it: RunRecord| Some(it.total.counts.responses) == few.limits.queries;
+            if record?.is_some_and(is_answered) || interrupt.has_come() {
                 break;
             }
             if Instant::now() > until {
                 let target = group.run.servers.join(", ");
-                let what = format!("{target} does not answer {WAIT_MAX:?} after the change");
+                let what = format!("{target} does not answer {WAIT_MAX:?} after it was started");
                 return Err(Failure::in_operation(what));
             }
         }
@@ -85,23 +88,44 @@ pub(super) fn wait(groups: &[Group], interrupt: &Interrupt) -> Result<(), Failur
     Ok(())
 }
 
-/// One client that asks a few of the same questions.
+/// Makes a run in this process.
+pub(super) fn make_here(
+    group: &Group,
+    interrupt: &Interrupt,
+) -> Result<Option<RunRecord>, Failure> {
+    let request = run::request(group)?;
+    let control = lab::run::control(std::slice::from_ref(&request));
+    interrupt.stops(&control);
+    Ok(lab::run::run(&request, &control, |_| ()).ok())
+}
+
+/// One client that asks a few of the same questions; on other hosts, a few of each.
 fn few_of(run: &Run) -> Run {
+    let generator = &run.generator;
+    let (clients, generator) = match generator.hosts.is_some() {
+        true => (run.clients, generator.clone()),
+        false => {
+            let workers = Some(1);
+            let one = Generator {
+                workers,
+                ..Generator::default()
+            };
+            (Some(1), one)
+        }
+    };
+    let queries = u64::from(clients.unwrap_or(run::CLIENTS)).max(IN_A_ROW);
     Run {
         arrival: Arrival::Open {
-            rate_qps: WAIT_RATE_QPS,
+            rate_qps: queries as f64 / WAIT_EACH.as_secs_f64(),
             process: Process::default(),
             burst: 1,
         },
-        clients: Some(1),
+        clients,
         limits: Limits {
-            queries: Some(IN_A_ROW),
+            queries: Some(queries),
             ..Limits::default()
         },
-        generator: Generator {
-            workers: Some(1),
-            ..Generator::default()
-        },
+        generator,
         observe: Vec::new(),
         ..run.clone()
     }

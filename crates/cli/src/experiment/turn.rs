@@ -64,8 +64,15 @@ fn runs(
         let change = turn.change.as_ref();
         let apply = |change: &Change| change.apply(&folder.manifest(turn), turn.repetition);
         let changed = change.map(apply).transpose()?;
-        if changed.is_some() {
-            gate::wait(&groups, interrupt)?;
+        if let Some(changed) = &changed {
+            for group in &mut groups {
+                // The first one is the one that is asked.
+                group
+                    .run
+                    .observe
+                    .splice(..0, changed.observed().iter().cloned());
+            }
+            wait(turn, &groups, folder, maker)?;
         }
         for run in all {
             figures = make_one(&run, &groups, folder, maker)?;
@@ -77,6 +84,9 @@ fn runs(
     let topology = turn.topology.of_start(turn.repetition);
     let mut started = server.start(&topology, &mut groups)?;
     started.near(|| gate::check(server, &started, &groups, interrupt))??;
+    if is_elsewhere(&groups) {
+        wait(turn, &groups, folder, maker)?;
+    }
     for run in all {
         let expires = started.near(|| server.prepare(&started, &groups, interrupt))??;
         // What that and the gate took is no run's.
@@ -103,6 +113,29 @@ fn runs(
         }
     }
     Ok(figures)
+}
+
+/// True if agents on other hosts generate the load.
+fn is_elsewhere(groups: &[Group]) -> bool {
+    groups[0].run.generator.hosts.is_some()
+}
+
+/// Waits until the server answers those who will ask it.
+fn wait(turn: &Turn, groups: &[Group], folder: &Folder, maker: &Maker<'_>) -> Result<(), Failure> {
+    let interrupt = maker.interrupt;
+    if !is_elsewhere(groups) {
+        return gate::wait(groups, interrupt, |group| {
+            gate::make_here(&group, interrupt)
+        });
+    }
+    let run = Run::all(turn, 1).next().expect("one run");
+    gate::wait(groups, interrupt, |group| {
+        // How it ends is in its record, if there is one.
+        launch(&run, &[group], (folder, None), maker)?;
+        let text = fs::read_to_string(folder.unfinished(&run)).ok();
+        let _ = fs::remove_file(folder.unfinished(&run));
+        Ok(text.and_then(|text| RunRecord::from_json(&text).ok()))
+    })
 }
 
 /// Makes a run that asks a server; meanwhile the operation of its cell is done to that.

@@ -1,5 +1,6 @@
 //! A change of what a cluster runs already: saved before, restored after, and shown to be restored.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Resources;
 use super::folder::TempFolder;
+use super::kubelet::KubeletProxy;
 use super::pods::{Held, context, kubectl};
 use super::running_list::Listed;
 use crate::files::{self, Access};
@@ -51,6 +53,9 @@ pub struct Change {
 #[derive(Debug)]
 pub struct Changed {
     held: Option<Held>,
+    /// What is to be observed of its pods, as long as the proxy is there.
+    observed: Vec<String>,
+    _proxy: Option<KubeletProxy>,
     folder: TempFolder,
 }
 
@@ -156,9 +161,11 @@ impl Change {
         let mut listed = Listed::new("kubectl", [&None, &None], &folder);
         listed.kubernetes = Some(Held::Changed(saved.clone()));
         listed.write()?;
-        let changed = Changed {
+        let mut changed = Changed {
             held: Some(Held::Changed(saved)),
             folder,
+            observed: Vec::new(),
+            _proxy: None,
         };
         let patch = self.patch(&was, start)?.to_string();
         let of = [
@@ -181,7 +188,40 @@ impl Change {
             ROLLOUT,
         ];
         kubectl(&context, &of, None)?;
+        if let Some(proxy) = KubeletProxy::start(&context, changed.folder.path()) {
+            let nodes = self.nodes(&context, &was)?;
+            let pods = format!("{namespace}/{name}-*");
+            changed.observed = nodes.iter().map(|it| proxy.source(it, &pods)).collect();
+            changed._proxy = Some(proxy);
+        }
         Ok(changed)
+    }
+
+    /// The nodes of its pods.
+    fn nodes(&self, context: &str, was: &Value) -> anyhow::Result<BTreeSet<String>> {
+        let labels = was["spec"]["selector"]["matchLabels"].as_object();
+        let pairs = labels.into_iter().flatten();
+        let pairs = pairs.map(|(name, value)| {
+            let value = value.as_str().unwrap_or_default();
+            format!("{name}={value}")
+        });
+        let selector = pairs.collect::<Vec<_>>().join(",");
+        anyhow::ensure!(!selector.is_empty(), "its pods have no labels");
+        let text = kubectl(
+            context,
+            &[
+                "--namespace",
+                &self.namespace,
+                "get",
+                "pods",
+                "--selector",
+                &selector,
+                "--field-selector=status.phase=Running",
+                "--output=jsonpath={.items[*].spec.nodeName}",
+            ],
+            None,
+        )?;
+        Ok(text.split_whitespace().map(str::to_owned).collect())
     }
 
     fn patch(&self, was: &Value, start: u32) -> anyhow::Result<Value> {
@@ -202,6 +242,11 @@ impl Change {
 }
 
 impl Changed {
+    /// What is to be observed of its pods.
+    pub fn observed(&self) -> &[String] {
+        &self.observed
+    }
+
     /// Restores it, and compares.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ mod control;
 mod folder;
 mod gate;
 mod internet;
+mod kubelet;
 mod name_lock;
 mod namespace;
 mod network;

@@ -9,10 +9,10 @@
 //! created and never adopted, and what is deleted is deleted by its UID.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use super::Resources;
 use super::change::Saved;
 use super::folder::TempFolder;
+use super::kubelet::KubeletProxy;
 use super::running_list::Listed;
 use super::service::Endpoints;
 use crate::files;
@@ -43,8 +44,6 @@ const NAMESPACE_CHARS_MAX: usize = 63;
 /// What the API server says of what is gone, and of what has another UID by now or is already
 /// being removed.
 const GONE: [&str; 2] = ["(NotFound)", "(Conflict)"];
-/// The socket at which the kubelet is asked, in the folder of the server.
-const KUBELET_SOCKET: &str = "kubelet.sock";
 /// The first of the ports in a pod; all are above those that need rights.
 const PORT_FIRST: u16 = 5300;
 
@@ -86,8 +85,8 @@ pub struct Pods {
     /// UIDs of namespace and Deployment, once they are made.
     uid: Option<String>,
     deployment: Option<String>,
-    /// Serves what the kubelet tells of the pod, at a socket in a folder that is this user's alone.
-    proxy: Option<(Child, PathBuf)>,
+    /// By which its kubelet is asked.
+    proxy: Option<KubeletProxy>,
     /// The server's own address, node and pod.
     address: Option<IpAddr>,
     node: String,
@@ -351,7 +350,7 @@ impl Pods {
         }))?;
         self.deployment = Some(uid);
         self.wait_until_running()?;
-        self.serve_kubelet(folder);
+        self.proxy = KubeletProxy::start(&self.context, folder);
         Ok(())
     }
 
@@ -400,39 +399,12 @@ impl Pods {
         Ok(State::of(&all))
     }
 
-    /// Without it the pod is not observed, which the record says. Its socket is in the folder of
-    /// the server, which no other user may enter: at a port, each could ask it.
-    fn serve_kubelet(&mut self, folder: &Path) {
-        let socket = folder.join(KUBELET_SOCKET);
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", "kubectl", "--context"]);
-        command.args([&self.context, "proxy"]);
-        command.arg(format!("--unix-socket={}", socket.display()));
-        // Nothing else is to be had from it.
-        command.arg("--accept-paths=^/api/v1/nodes/[^/]+/proxy/metrics/cadvisor$");
-        command.arg("--reject-methods=POST,PUT,PATCH,DELETE");
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let Ok(mut child) = command.stderr(Stdio::null()).spawn() else {
-            return;
-        };
-        let mut line = String::new();
-        let stdout = child.stdout.take();
-        let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
-        match read {
-            Some(Ok(octets)) if octets > 0 => self.proxy = Some((child, socket)),
-            _ => end(&mut child),
-        }
-    }
-
     /// What is to be observed of it, of a product with an exposition on that port.
     pub fn observed(&self, exposition: Option<(&str, u16)>) -> Vec<String> {
         let Pods { node, pod, .. } = self;
         let namespace = &self.namespace;
-        let kubelet = self.proxy.iter().map(|(_, socket)| {
-            let path = format!("/api/v1/nodes/{node}/proxy/metrics/cadvisor");
-            let socket = socket.display();
-            format!("kubelet=unix:{socket}:{path},pod={namespace}/{pod}")
-        });
+        let proxy = self.proxy.iter();
+        let kubelet = proxy.map(|proxy| proxy.source(node, &format!("{namespace}/{pod}")));
         let exposition = exposition
             .zip(self.address)
             .map(|((product, port), address)| {
@@ -507,19 +479,12 @@ impl Pods {
 
 impl Drop for Pods {
     fn drop(&mut self) {
-        if let Some((child, _)) = &mut self.proxy {
-            end(child);
-        }
+        // Before the folder of its socket goes.
+        self.proxy = None;
         if !self.is_kept && self.held().remove().is_err() {
             self.leave();
         }
     }
-}
-
-fn end(child: &mut Child) {
-    // Both fail only if it has ended, which is what they are for.
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// Name, port and protocol of everything that is asked.
