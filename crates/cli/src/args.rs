@@ -97,7 +97,7 @@ pub(crate) enum Command {
     Experiment(ExperimentArguments),
     /// Look into a folder of records: list runs, show one, follow a metric over versions
     History(HistoryArguments),
-    /// Generate load as an agent that dials its lead, or make keys for that
+    /// Run a command with its agents in Kubernetes or on hosts that dial its lead
     Fleet(FleetArguments),
     /// Answer queries: a synthetic target with programmable behaviour
     Responder(Box<ResponderArguments>),

@@ -334,7 +334,7 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// 16 digits that no other user can foretell.
-pub(crate) fn random_name() -> io::Result<String> {
+pub fn random_name() -> io::Result<String> {
     let mut octets = [0; 8];
     getrandom::fill(&mut octets).map_err(io::Error::other)?;
     Ok(format!("{:016x}", u64::from_ne_bytes(octets)))

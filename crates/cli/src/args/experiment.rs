@@ -19,20 +19,7 @@ pub(crate) struct ExperimentArguments {
 pub(crate) enum ExperimentCommand {
     /// Make the runs that are still missing; after Ctrl-C or a crash, repeat the command to
     /// continue
-    Run {
-        /// The experiment, a TOML file
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        /// Folder for records, logs and index; the file's name without its suffix if left out
-        #[arg(long, short, value_name = "FOLDER")]
-        output: Option<PathBuf>,
-        #[command(flatten)]
-        extent: Extent,
-        /// May change what a cluster runs (`change` of a [[server]]); it is restored after each
-        /// start
-        #[arg(long)]
-        allow_change: bool,
-    },
+    Run(ExperimentRun),
     /// Show what would be run, in which order, without running anything
     Plan {
         /// The experiment, a TOML file
@@ -66,8 +53,24 @@ pub(crate) enum ExperimentCommand {
     },
 }
 
+/// Flags of `throng experiment run`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExperimentRun {
+    /// The experiment, a TOML file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Folder for records, logs and index; the file's name without its suffix if left out
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) extent: Extent,
+    /// May change what a cluster runs (`change` of a [[server]]); it is restored after each start
+    #[arg(long)]
+    pub(crate) allow_change: bool,
+}
+
 /// How much of an experiment is run.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Extent {
     /// Runs of each cell, whatever the file says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

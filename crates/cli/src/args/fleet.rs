@@ -36,6 +36,9 @@ pub(crate) enum FleetCommand {
     /// Lead agents in a pod: run a command, and keep its result until it is fetched
     #[command(hide = true)]
     Lead(LeadArguments),
+    /// Wait in a pod for agents that are started there, and end when there are no more
+    #[command(hide = true)]
+    Wait(WaitArguments),
     /// Print what the lead in this pod has for its client
     #[command(hide = true)]
     Result,
@@ -96,7 +99,7 @@ pub(crate) struct FleetAgentArguments {
 /// Where and how lead and agents run in Kubernetes.
 #[derive(Debug, Args)]
 pub(crate) struct PodsArguments {
-    /// Name of the run, with which those of its objects begin [default: `throng-` and 8 characters]
+    /// Name of the run, with which those of its objects begin [default: `throng-` and 16 characters]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Namespace [default: that of the context]
@@ -207,6 +210,14 @@ pub(crate) struct LeadArguments {
     /// Command of throng with its flags
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// Flags of `throng fleet wait`.
+#[derive(Debug, Args)]
+pub(crate) struct WaitArguments {
+    /// How long no agent may have run here
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = duration)]
+    pub(crate) idle: Duration,
 }
 
 /// Flags of `throng fleet part`.

@@ -47,6 +47,9 @@ const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
 const OF_EXPERIMENT: [&str; 5] = ["record", "force", "format", "quiet", "label"];
 
+/// Keys that say where the agents are.
+const OF_AGENTS: [&str; 6] = ["agents", "processes", "hosts", "ssh", "listen", "keys"];
+
 const REPETITIONS: u32 = 5;
 /// Longest outage in a run of a second.
 const OUTAGE_OF_SHORT: Duration = Duration::from_millis(200);
@@ -134,6 +137,24 @@ impl Experiment {
         };
         let warmup = of("warmup").unwrap_or_default();
         of("duration").map(|each| (each + warmup) * self.runs_per_start + self.cool_down)
+    }
+}
+
+impl Experiment {
+    /// Has all runs led with these flags.
+    ///
+    /// # Errors
+    /// The file says itself where its agents are.
+    pub(super) fn lead(&mut self, flags: Vec<Given>) -> Result<(), Failure> {
+        let levels = self.axes.iter().flat_map(|axis| &axis.levels);
+        let mut all = levels.flat_map(|level| &level.flags).chain(&self.flags);
+        match all.find(|given| OF_AGENTS.contains(&given.name.as_str())) {
+            None => Ok(self.flags.extend(flags)),
+            Some(given) => Err(Failure::usage(
+                format!("`{}` is decided by the fleet", given.name),
+                "leave it out of the experiment's file; --agents N of `throng fleet run` says how many",
+            )),
+        }
     }
 }
 

@@ -26,10 +26,11 @@ use lab::live::Place;
 use lab::target::{Network, check_cluster};
 use measure::notation::counted;
 
-use crate::args::experiment::{ExperimentArguments, ExperimentCommand, Extent};
+use crate::args::Given;
+use crate::args::experiment::{ExperimentArguments, ExperimentCommand, ExperimentRun, Extent};
 use crate::failure::{Failure, print};
 use crate::inputs;
-use crate::signals;
+use crate::signals::{self, Interrupt};
 use crate::turn::Maker;
 use cells::Turn;
 use file::Experiment;
@@ -47,21 +48,7 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
             print(&plan(&experiment, &cells::turns(&experiment)?))?;
             Ok(ExitCode::SUCCESS)
         }
-        ExperimentCommand::Run {
-            file,
-            output,
-            extent,
-            allow_change,
-        } => {
-            let (experiment, text) = read(file, extent)?;
-            let turns = cells::turns(&experiment)?;
-            check_changes(&turns, *allow_change)?;
-            let output = output
-                .clone()
-                .unwrap_or_else(|| default_output(file, extent));
-            let folder = Folder::open(&output, &text)?;
-            run(&experiment, &turns, &folder)
-        }
+        ExperimentCommand::Run(arguments) => run_file(arguments, None),
         ExperimentCommand::Results { folder, metric } => {
             print(&Results::read(folder)?.text(*metric)?)?;
             Ok(ExitCode::SUCCESS)
@@ -74,6 +61,55 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
             print(&claims::text(folder, file, *format)?)?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Agents that all runs of an experiment have in another place.
+pub(crate) trait Agents {
+    /// Flags of each run; the experiment has that folder.
+    fn flags(&self, folder: &Path) -> Vec<Given>;
+
+    /// Waits until all of them can be started; before each start of a server.
+    ///
+    /// # Errors
+    /// They cannot.
+    fn wait(&self, folder: &Path, interrupt: &Interrupt) -> Result<(), Failure>;
+}
+
+/// Makes the runs of the file that are missing; the agents are processes here, or those.
+pub(crate) fn run_file(
+    arguments: &ExperimentRun,
+    agents: Option<&dyn Agents>,
+) -> Result<ExitCode, Failure> {
+    let (mut experiment, text) = read(&arguments.file, &arguments.extent)?;
+    let output = output(arguments);
+    if let Some(agents) = agents {
+        experiment.lead(agents.flags(&output))?;
+    }
+    let turns = cells::turns(&experiment)?;
+    check_changes(&turns, arguments.allow_change)?;
+    if agents.is_some() {
+        check_reach(&turns)?;
+    }
+    let folder = Folder::open(&output, &text)?;
+    run(&experiment, &turns, &folder, agents)
+}
+
+/// The folder of its records.
+pub(crate) fn output(arguments: &ExperimentRun) -> PathBuf {
+    let output = arguments.output.clone();
+    output.unwrap_or_else(|| default_output(&arguments.file, &arguments.extent))
+}
+
+/// Refuses servers on this host, which agents in another place do not reach.
+fn check_reach(turns: &[Turn]) -> Result<(), Failure> {
+    let is_here = |turn: &&Turn| turn.server.is_some() && !turn.is_in_kubernetes();
+    match turns.iter().find(is_here) {
+        None => Ok(()),
+        Some(turn) => Err(Failure::usage(
+            format!("{turn}: agents in pods do not reach a server that is started on this host"),
+            "write topology = \"kubernetes\" under [lab], or `server` under [run] for one that runs",
+        )),
     }
 }
 
@@ -166,7 +202,12 @@ fn minutes(time: Duration) -> String {
 }
 
 /// Makes the runs that are not made yet.
-fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitCode, Failure> {
+fn run(
+    experiment: &Experiment,
+    turns: &[Turn],
+    folder: &Folder,
+    agents: Option<&dyn Agents>,
+) -> Result<ExitCode, Failure> {
     if turns.iter().any(|turn| turn.topology.needs_network()) {
         Network::check()?;
     }
@@ -203,6 +244,7 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     }
     let progress = Progress {
         maker: &maker,
+        agents,
         began: Instant::now(),
         all: turns.len(),
         before: turns.len() - waiting.len(),
@@ -210,7 +252,7 @@ fn run(experiment: &Experiment, turns: &[Turn], folder: &Folder) -> Result<ExitC
     let mut failed = progress.make(experiment, &waiting, folder)?;
     // A short one shows that it works; how well is not asked.
     if !experiment.is_short {
-        failed += repeat(experiment, turns, folder, &maker)?;
+        failed += repeat(experiment, turns, folder, (&maker, agents))?;
     }
     let update = folder.index()?;
     let records = folder.path().display();
@@ -230,7 +272,7 @@ fn repeat(
     experiment: &Experiment,
     turns: &[Turn],
     folder: &Folder,
-    maker: &Maker<'_>,
+    (maker, agents): (&Maker<'_>, Option<&dyn Agents>),
 ) -> Result<u32, Failure> {
     let again = repeats::of(turns, experiment, folder)?;
     if again.is_empty() {
@@ -243,6 +285,7 @@ fn repeat(
     }
     let progress = Progress {
         maker,
+        agents,
         began: Instant::now(),
         all: again.len(),
         before: 0,
@@ -253,6 +296,7 @@ fn repeat(
 /// How far an experiment has come.
 struct Progress<'a> {
     maker: &'a Maker<'a>,
+    agents: Option<&'a dyn Agents>,
     began: Instant,
     /// Runs of the experiment, and those made before.
     all: usize,
@@ -276,7 +320,15 @@ impl Progress<'_> {
                 run: position as u64,
                 of: Some(self.all as u64),
             });
-            let made = turn::make(experiment, turn, folder, self.maker);
+            let waited = match self.agents {
+                Some(agents) => agents.wait(folder.path(), self.maker.interrupt),
+                None => Ok(()),
+            };
+            let made = match waited {
+                // Without them no run can be made.
+                Err(failure) if !self.maker.interrupt.has_come() => return Err(failure),
+                waited => waited.and_then(|()| turn::make(experiment, turn, folder, self.maker)),
+            };
             if self.maker.interrupt.has_come() {
                 let done = self.before + number + usize::from(made.is_ok());
                 return Err(Failure::interrupted(format!(

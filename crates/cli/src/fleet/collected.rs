@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use lab::kubernetes::FleetInputs;
 use settings::Run;
 
-use crate::args::{Command, RunCommand};
+use crate::args::{Arguments, Command, RunCommand};
 use crate::failure::Failure;
 use crate::fit::Contents;
 use crate::run::group::Group;
@@ -21,11 +21,7 @@ const LATER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)
 /// It is none that agents take part in, or something is wrong with it.
 pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
     inputs::keep_all();
-    let line = ["throng".to_owned()]
-        .into_iter()
-        .chain(words.iter().cloned());
-    let parsed = command_line::parse(line.map(Into::into).collect());
-    let parsed = parsed.map_err(|error| command_line::wrong(&error, &words[0]))?;
+    let parsed = parse(words)?;
     let runs = match &parsed.command {
         Command::Run(command) => of_run_command(command)?,
         Command::Capacity(arguments) => vec![vec![Group::plain(&arguments.run)?]],
@@ -49,10 +45,17 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
             check(&run)?;
             Vec::new()
         }
+        Command::Experiment(_) => {
+            return Err(Failure::usage(
+                "an experiment is led from here, where it starts its servers",
+                "use `throng fleet run`",
+            ));
+        }
         _ => {
             return Err(Failure::usage(
                 format!("`throng {}` has no agents", words[0]),
-                "give run, replay, capacity, ramp, compare or compare-transports, with its flags",
+                "give run, replay, capacity, ramp, compare, compare-transports or experiment run, \
+                 with its flags",
             ));
         }
     };
@@ -65,6 +68,18 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
     }
     let (paths, contents) = inputs::for_agents();
     Ok(FleetInputs { paths, contents })
+}
+
+/// What a command of `throng` is asked.
+///
+/// # Errors
+/// It is none.
+pub(super) fn parse(words: &[String]) -> Result<Arguments, Failure> {
+    let line = ["throng".to_owned()]
+        .into_iter()
+        .chain(words.iter().cloned());
+    let parsed = command_line::parse(line.map(Into::into).collect());
+    parsed.map_err(|error| command_line::wrong(&error, &words[0]))
 }
 
 fn of_run_command(command: &RunCommand) -> Result<Vec<Vec<Group>>, Failure> {

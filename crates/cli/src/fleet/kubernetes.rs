@@ -1,24 +1,21 @@
 //! A fleet in Kubernetes, from outside: made, followed, fetched and removed by the user's own
 //! `kubectl`. No figure of the run depends on this command: it may end at any time.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, ExitCode};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use data_encoding::HEXLOWER;
-use lab::agents::{Inputs, KeyFiles, content_hash, make_keys};
+use lab::agents::{Inputs, content_hash, make_keys};
 use lab::files::{self, Access};
 use lab::kubernetes::{
     Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState, objects, to_yaml,
 };
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ExitCode};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::thread;
 
-use super::collected;
 use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
+use super::watch::{Look, Watch};
+use super::{collected, experiment};
 use crate::args::fleet::{
     AttachArguments, FleetRunArguments, OfRunArguments, PodsArguments, StatusArguments,
 };
@@ -26,19 +23,13 @@ use crate::failure::{Failure, print};
 use crate::signals::{self, BY_SIGNAL};
 
 /// The program in the image.
-const THRONG: &str = "/throng";
+pub(super) const THRONG: &str = "/throng";
 /// Bytes of inputs that a Secret takes, of the API server's 1 MiB, Base64 and the rest apart.
 const INPUTS_MAX: usize = 700_000;
 /// Characters of a name that leave room for those that are made of it (RFC 1123: 63).
 const NAME_MAX: usize = 40;
-/// Random characters of a name that the user has not chosen.
-const NAME_RANDOM: usize = 8;
 /// Lines of the log that wait to be shown.
 const LINES_MAX: usize = 256;
-/// How often the pods are looked at while the run goes on.
-const PODS_EVERY: Duration = Duration::from_secs(2);
-/// How long a cluster may not answer before this command ends, and the run goes on.
-const SILENCE_MAX: Duration = Duration::from_mins(5);
 /// How often a part of a file is asked for again.
 const TRIES_MAX: u32 = 5;
 
@@ -66,6 +57,10 @@ pub(super) fn manifest(arguments: &PodsArguments) -> Result<ExitCode, Failure> {
 
 /// Makes all objects, follows the run, fetches its result, and removes the objects.
 pub(super) fn run(arguments: &FleetRunArguments) -> Result<ExitCode, Failure> {
+    let parsed = collected::parse(&arguments.pods.command)?;
+    if let Some(asked) = experiment::asked(&parsed.command) {
+        return experiment::run(arguments, asked?);
+    }
     let Made {
         name,
         objects,
@@ -151,17 +146,22 @@ fn of_run(arguments: &OfRunArguments) -> Result<Cluster, Failure> {
 }
 
 fn cluster(kubectl: &str, namespace: Option<String>) -> Result<Cluster, Failure> {
-    let words = shlex::split(kubectl).filter(|words| !words.is_empty());
-    let words = words.ok_or_else(|| {
-        Failure::usage(
-            format!("--kubectl `{kubectl}` is no command"),
-            "write it as in a shell, such as 'kubectl --context staging'",
-        )
-    })?;
+    let words = kubectl_words(kubectl)?;
     Ok(Cluster::new(
         words.into_iter().map(Into::into).collect(),
         namespace,
     ))
+}
+
+/// The words of `--kubectl`.
+pub(super) fn kubectl_words(kubectl: &str) -> Result<Vec<String>, Failure> {
+    let words = shlex::split(kubectl).filter(|words| !words.is_empty());
+    words.ok_or_else(|| {
+        Failure::usage(
+            format!("--kubectl `{kubectl}` is no command"),
+            "write it as in a shell, such as 'kubectl --context staging'",
+        )
+    })
 }
 
 fn no_such_run(name: &str) -> Failure {
@@ -181,37 +181,44 @@ struct Made {
 
 impl Made {
     fn of(arguments: &PodsArguments) -> Result<Made, Failure> {
-        let keys = make_keys()?;
-        let name = match &arguments.name {
-            Some(name) => checked_name(name)?.to_owned(),
-            None => random_name(&keys),
-        };
         let mut inputs = collected::collect(&arguments.command)?;
         let later = match inputs.contents.size() > INPUTS_MAX {
             true => std::mem::take(&mut inputs.contents),
             false => Inputs::default(),
         };
-        let labels = arguments.node_selector.iter().map(|text| label(text));
-        let tolerations = arguments.toleration.iter().map(|it| toleration(it));
-        let pods = FleetPods {
-            name: name.clone(),
-            namespace: arguments.namespace.clone(),
-            image: arguments.image.clone(),
-            agents: arguments.agents,
-            cpus: arguments.cpus.clone(),
-            memory: arguments.memory.clone(),
-            node_selector: labels.collect::<Result<_, _>>()?,
-            tolerations: tolerations.collect(),
-            host_network: arguments.host_network,
-            keep: arguments.keep,
-            command: collected::led(&arguments.command, &FleetPods::flags(arguments.agents)),
-        };
+        let command = collected::led(&arguments.command, &FleetPods::flags(arguments.agents));
+        let pods = fleet_pods(arguments, command)?;
         Ok(Made {
-            name,
-            objects: objects(&pods, &keys, &inputs),
+            objects: objects(&pods, &make_keys()?, &inputs),
+            name: pods.name,
             later,
         })
     }
+}
+
+/// The pods that are asked for, of which the lead's runs this command.
+pub(super) fn fleet_pods(
+    arguments: &PodsArguments,
+    command: Vec<String>,
+) -> Result<FleetPods, Failure> {
+    let labels = arguments.node_selector.iter().map(|text| label(text));
+    let tolerations = arguments.toleration.iter().map(|it| toleration(it));
+    Ok(FleetPods {
+        name: match &arguments.name {
+            Some(name) => checked_name(name)?.to_owned(),
+            None => random_name()?,
+        },
+        namespace: arguments.namespace.clone(),
+        image: arguments.image.clone(),
+        agents: arguments.agents,
+        cpus: arguments.cpus.clone(),
+        memory: arguments.memory.clone(),
+        node_selector: labels.collect::<Result<_, _>>()?,
+        tolerations: tolerations.collect(),
+        host_network: arguments.host_network,
+        keep: arguments.keep,
+        command,
+    })
 }
 
 /// A name of which names of Kubernetes can be made (RFC 1123).
@@ -230,12 +237,10 @@ fn checked_name(name: &str) -> Result<&str, Failure> {
     }
 }
 
-/// A name that no other run has: of keys that no other run has.
-fn random_name(keys: &KeyFiles) -> String {
-    let mut hash = Sha256::new();
-    keys.values().for_each(|key| hash.update(key));
-    let hash = HEXLOWER.encode(&hash.finalize());
-    format!("throng-{}", &hash[..NAME_RANDOM])
+/// A name that no other run has.
+fn random_name() -> Result<String, Failure> {
+    let random = files::random_name().map_err(Failure::in_operation)?;
+    Ok(format!("throng-{random}"))
 }
 
 fn label(text: &str) -> Result<(String, String), Failure> {
@@ -353,12 +358,14 @@ impl<'a> Client<'a> {
         let (mut shown, mut is_told, mut has_begun) = (0, false, false);
         let mut watch = Watch::new();
         loop {
-            let lead = match watch.look(self)? {
+            let pods = match watch.look(|| self.pods())? {
                 Look::Trouble(failure) => return Ok(Followed::IsVain(failure)),
-                Look::Lead(lead) if lead.state == PodState::Runs => lead,
-                Look::Lead(lead)
-                    if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) =>
-                {
+                Look::Pods(pods) => pods,
+                Look::Nothing => Vec::new(),
+            };
+            let lead = match pods.into_iter().find(|pod| pod.component == "lead") {
+                Some(lead) if lead.state == PodState::Runs => lead,
+                Some(lead) if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) => {
                     return Ok(Followed::IsVain(self.ended_early(&lead, shown == 0)));
                 }
                 _ => match signals.recv_timeout(LOOK_EVERY) {
@@ -386,7 +393,7 @@ impl<'a> Client<'a> {
                         tell!("{line}");
                     }
                     Err(RecvTimeoutError::Timeout) => {
-                        if let Look::Trouble(failure) = watch.look(self)? {
+                        if let Look::Trouble(failure) = watch.look(|| self.pods())? {
                             return Ok(Followed::IsVain(failure));
                         }
                     }
@@ -496,83 +503,6 @@ impl<'a> Client<'a> {
                 "give --output a folder that can be written; `throng fleet fetch` tries again",
             )
         })
-    }
-}
-
-/// Looks now and then whether a pod cannot start.
-struct Watch {
-    looked: Option<Instant>,
-    /// Since when the cluster does not answer.
-    silent: Option<Instant>,
-    /// Since when each pod is in its state.
-    since: Vec<(Pod, Instant)>,
-}
-
-/// What was seen of the pods.
-enum Look {
-    /// Nothing: it is not time to look, there is no lead yet, or the cluster does not answer.
-    Nothing,
-    Lead(Pod),
-    /// One of the pods cannot start.
-    Trouble(Failure),
-}
-
-impl Watch {
-    fn new() -> Watch {
-        Watch {
-            looked: None,
-            silent: None,
-            since: Vec::new(),
-        }
-    }
-
-    /// Looks, if it is time for that.
-    ///
-    /// # Errors
-    /// The cluster has not answered for long.
-    fn look(&mut self, client: &Client<'_>) -> Result<Look, Failure> {
-        if self.looked.is_some_and(|at| at.elapsed() < PODS_EVERY) {
-            return Ok(Look::Nothing);
-        }
-        self.looked = Some(Instant::now());
-        let pods = match client.pods() {
-            Ok(pods) => pods,
-            Err(failure) => {
-                if self.silent.is_none() {
-                    tell!("note: {}; trying again", failure.what());
-                }
-                let silent = self.silent.get_or_insert_with(Instant::now);
-                return match silent.elapsed() > SILENCE_MAX {
-                    true => Err(failure),
-                    false => Ok(Look::Nothing),
-                };
-            }
-        };
-        self.silent = None;
-        self.note(pods);
-        let mut states = self.since.iter();
-        let trouble = states.find_map(|(pod, since)| pod.trouble(since.elapsed()));
-        if let Some(trouble) = trouble {
-            let hint = "mend it and start the run again; `kubectl describe pod` says more";
-            return Ok(Look::Trouble(Failure::usage(trouble, hint)));
-        }
-        let mut pods = self.since.iter().map(|(pod, _)| pod);
-        let lead = pods.find(|pod| pod.component == "lead");
-        Ok(lead.cloned().map_or(Look::Nothing, Look::Lead))
-    }
-
-    /// Notes the states of all pods. The lead says what became of an agent, and Kubernetes why.
-    fn note(&mut self, pods: Vec<Pod>) {
-        let now = Instant::now();
-        let before = std::mem::take(&mut self.since);
-        for pod in pods {
-            let known = before.iter().find(|(other, _)| *other == pod);
-            if let (PodState::Failed(how), None) = (&pod.state, known) {
-                tell!("pod {} on {} has failed: {how}", pod.name, pod.node);
-            }
-            let since = known.map_or(now, |(_, since)| *since);
-            self.since.push((pod, since));
-        }
     }
 }
 

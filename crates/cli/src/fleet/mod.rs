@@ -1,8 +1,11 @@
 //! `throng fleet`: runs in Kubernetes, keys, and agents that dial their lead.
 
 mod collected;
+mod experiment;
 mod kubernetes;
 mod lead;
+mod waiting;
+mod watch;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -48,6 +51,7 @@ pub(crate) fn execute(arguments: &FleetArguments) -> Result<ExitCode, Failure> {
         FleetCommand::Keys(arguments) => keys(arguments),
         FleetCommand::Agent(arguments) => agent(arguments),
         FleetCommand::Lead(arguments) => lead::lead(arguments),
+        FleetCommand::Wait(arguments) => waiting::wait(arguments),
         FleetCommand::Result => lead::show(),
         FleetCommand::Take(arguments) => lead::take(arguments),
         FleetCommand::Part(arguments) => lead::part(arguments),
@@ -81,7 +85,7 @@ fn agent(arguments: &FleetAgentArguments) -> Result<ExitCode, Failure> {
     let join = Join {
         index: index(arguments)?,
         name: arguments.name.clone().unwrap_or_else(own_name),
-        hello: own_hello(run::binary()?),
+        hello: own_hello(run::identity::program()?),
     };
     // What it does is decided where its lead is.
     streams::ignore_variables();

@@ -180,6 +180,9 @@ impl Cluster {
             return Ok(());
         };
         let made = self.ask_json(&words, Some(first.to_string().as_bytes()))?;
+        if others.is_empty() {
+            return Ok(());
+        }
         let owner = json!([{
             "apiVersion": first["apiVersion"],
             "kind": first["kind"],

@@ -1,7 +1,8 @@
 //! The objects of a fleet: a Job of one pod for the lead, an indexed Job for the agents, a headless
 //! Service by which these find it, a Secret with the keys and the inputs of both. All are in one
 //! namespace and need no rights in the cluster; the pods have no access to the API server, and fit
-//! a namespace of the Pod Security Standard `restricted`.
+//! a namespace of the Pod Security Standard `restricted`. An experiment, which is led from outside,
+//! has the agents' Job alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -197,10 +198,24 @@ impl FleetPods {
         })
     }
 
-    fn agents(&self) -> Value {
+    /// Agents that dial their lead.
+    fn dialling_agents(&self) -> Value {
         let mounts = json!([{"name": "keys", "mountPath": KEYS, "readOnly": true}]);
         let container = self.container("agent", &self.agent_arguments(), &mounts);
-        let mut pod = self.pod("agent", &container, &json!([keys_volume(self, "agent")]));
+        self.agents(&container, &json!([keys_volume(self, "agent")]))
+    }
+
+    /// Pods in which somebody else starts agents, until none has run there for as long as a lead
+    /// would keep its result.
+    pub fn waiting_agents(&self) -> Value {
+        let idle = format!("{}s", self.keep.as_secs());
+        let arguments = ["fleet", "wait", "--idle", &idle].map(str::to_owned);
+        let container = self.container("agent", &arguments, &json!([]));
+        self.agents(&container, &json!([]))
+    }
+
+    fn agents(&self, container: &Value, volumes: &Value) -> Value {
+        let mut pod = self.pod("agent", container, volumes);
         let spec = &mut pod["spec"];
         // As evenly as the nodes allow.
         spec["topologySpreadConstraints"] = json!([{
@@ -292,6 +307,6 @@ pub fn objects(pods: &FleetPods, keys: &KeyFiles, inputs: &FleetInputs) -> Vec<V
                 "ports": [{"name": "agents", "port": PORT}],
             },
         }),
-        pods.agents(),
+        pods.dialling_agents(),
     ]
 }

@@ -1,0 +1,166 @@
+//! An experiment whose agents are in Kubernetes. It is led from here, where its servers and hooks
+//! are started: pods wait, and each agent is started in one by `kubectl exec`.
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use lab::files::{self, Access};
+use lab::kubernetes::{Cluster, FleetPods, LOOK_EVERY, Pod, PodState};
+
+use super::kubernetes::{THRONG, fleet_pods, kubectl_words};
+use super::watch::{Look, Watch};
+use crate::args::experiment::{ExperimentCommand, ExperimentRun};
+use crate::args::fleet::FleetRunArguments;
+use crate::args::{Command, Given};
+use crate::experiment::{self, Agents};
+use crate::failure::Failure;
+use crate::signals::Interrupt;
+
+/// The file with the pods, in the folder of the experiment.
+const HOSTS: &str = "agents";
+/// How long all pods together may take to run: images are pulled, nodes are added.
+const START_MAX: Duration = Duration::from_mins(30);
+
+/// The experiment that these words ask for; none for another command.
+///
+/// # Errors
+/// They make no runs.
+pub(super) fn asked(command: &Command) -> Option<Result<&ExperimentRun, Failure>> {
+    let Command::Experiment(arguments) = command else {
+        return None;
+    };
+    Some(match &arguments.command {
+        ExperimentCommand::Run(run) => Ok(run),
+        _ => Err(Failure::usage(
+            "this command of `throng experiment` makes no runs",
+            "give it without `throng fleet`",
+        )),
+    })
+}
+
+/// Makes the runs with agents in pods, and removes these.
+pub(super) fn run(
+    arguments: &FleetRunArguments,
+    experiment: &ExperimentRun,
+) -> Result<ExitCode, Failure> {
+    let pods = fleet_pods(&arguments.pods, Vec::new())?;
+    let kubectl = kubectl_words(&arguments.kubectl.kubectl)?;
+    let output = experiment::output(experiment);
+    let experiment = ExperimentRun {
+        output: Some(arguments.fetch.output.join(output)),
+        ..experiment.clone()
+    };
+    let cluster = Cluster::new(
+        kubectl.iter().map(Into::into).collect(),
+        pods.namespace.clone(),
+    );
+    let pods = AgentPods {
+        pods,
+        kubectl,
+        cluster,
+        is_made: Cell::new(false),
+        at_work: RefCell::default(),
+    };
+    experiment::run_file(&experiment, Some(&pods))
+}
+
+/// The pods of the agents. They are made for the first run, and removed when this is dropped.
+struct AgentPods {
+    pods: FleetPods,
+    kubectl: Vec<String>,
+    cluster: Cluster,
+    is_made: Cell<bool>,
+    /// Those that ran when the last run began.
+    at_work: RefCell<Vec<String>>,
+}
+
+impl Agents for AgentPods {
+    fn flags(&self, folder: &Path) -> Vec<Given> {
+        let namespace =
+            (self.pods.namespace.iter()).flat_map(|name| ["--namespace".to_owned(), name.clone()]);
+        let exec = ["exec", "--stdin", "{}", "--"].map(str::to_owned);
+        let words = self.kubectl.iter().cloned().chain(namespace).chain(exec);
+        let words: Vec<String> = words.collect();
+        let ssh = shlex::try_join(words.iter().map(String::as_str));
+        let flag = |name: &str, value: String| Given {
+            name: name.to_owned(),
+            values: vec![value],
+        };
+        vec![
+            flag("hosts", hosts(folder).display().to_string()),
+            flag("ssh", ssh.unwrap_or_default()),
+        ]
+    }
+
+    fn wait(&self, folder: &Path, interrupt: &Interrupt) -> Result<(), Failure> {
+        if !self.is_made.replace(true) {
+            self.cluster.create(&[self.pods.waiting_agents()])?;
+            let (name, agents) = (&self.pods.name, self.pods.agents);
+            tell!("run {name}: {agents} pods wait for agents");
+        }
+        let mut watch = Watch::new();
+        let until = Instant::now() + START_MAX;
+        let (mut all, wanted) = (Vec::new(), self.pods.agents as usize);
+        while Instant::now() < until && !interrupt.has_come() {
+            match watch.look(|| self.look())? {
+                Look::Trouble(failure) => return Err(failure),
+                Look::Pods(pods) => all = pods,
+                Look::Nothing => {}
+            }
+            let running = all.iter().filter(|pod| pod.state == PodState::Runs);
+            let mut running: Vec<String> = running.map(|pod| pod.name.clone()).collect();
+            if running.len() == wanted {
+                running.sort();
+                return self.write(folder, running);
+            }
+            interrupt.wait(LOOK_EVERY);
+        }
+        if interrupt.has_come() {
+            return Err(Failure::interrupted("interrupted before the pods ran"));
+        }
+        let running = all.iter().filter(|pod| pod.state == PodState::Runs).count();
+        Err(Failure::in_operation(format!(
+            "{running} of {wanted} pods run after {} min",
+            START_MAX.as_secs() / 60
+        )))
+    }
+}
+
+impl AgentPods {
+    fn look(&self) -> Result<Vec<Pod>, Failure> {
+        Ok(Pod::all(
+            &self.cluster.jobs_and_pods(Some(&self.pods.name))?,
+        ))
+    }
+
+    /// Kubernetes replaces a pod that ended by another one, with another name.
+    fn write(&self, folder: &Path, running: Vec<String>) -> Result<(), Failure> {
+        if *self.at_work.borrow() == running {
+            return Ok(());
+        }
+        let lines = running.iter().map(|pod| format!("{pod} {THRONG}\n"));
+        let path = hosts(folder);
+        let written = files::write(&path, Access::Umask, lines.collect::<String>());
+        written.map_err(|error| {
+            let what = format!("cannot write {}: {error}", path.display());
+            Failure::unwritable(what, &error, "give --output a folder that can be written")
+        })?;
+        self.at_work.replace(running);
+        Ok(())
+    }
+}
+
+impl Drop for AgentPods {
+    fn drop(&mut self) {
+        if self.is_made.get() && self.cluster.remove(&self.pods.name).is_err() {
+            let name = &self.pods.name;
+            tell!("warning: `throng fleet stop {name}` removes pods that may be left");
+        }
+    }
+}
+
+fn hosts(folder: &Path) -> PathBuf {
+    folder.join(HOSTS)
+}

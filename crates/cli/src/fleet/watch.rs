@@ -1,0 +1,92 @@
+//! What becomes of the pods of a fleet while a command waits for them.
+
+use std::time::{Duration, Instant};
+
+use lab::kubernetes::{Pod, PodState};
+
+use crate::failure::Failure;
+
+/// How often they are looked at.
+const PODS_EVERY: Duration = Duration::from_secs(2);
+/// How long a cluster may not answer before the command ends.
+const SILENCE_MAX: Duration = Duration::from_mins(5);
+
+/// Looks now and then whether a pod cannot start.
+pub(super) struct Watch {
+    looked: Option<Instant>,
+    /// Since when the cluster does not answer.
+    silent: Option<Instant>,
+    /// Since when each pod is in its state.
+    since: Vec<(Pod, Instant)>,
+}
+
+/// What was seen of the pods.
+pub(super) enum Look {
+    /// Nothing: it is not time to look, or the cluster does not answer.
+    Nothing,
+    /// These.
+    Pods(Vec<Pod>),
+    /// One of the pods cannot start.
+    Trouble(Failure),
+}
+
+impl Watch {
+    pub(super) fn new() -> Watch {
+        Watch {
+            looked: None,
+            silent: None,
+            since: Vec::new(),
+        }
+    }
+
+    /// Looks, if it is time for that.
+    ///
+    /// # Errors
+    /// The cluster has not answered for long.
+    pub(super) fn look(
+        &mut self,
+        pods: impl FnOnce() -> Result<Vec<Pod>, Failure>,
+    ) -> Result<Look, Failure> {
+        if self.looked.is_some_and(|at| at.elapsed() < PODS_EVERY) {
+            return Ok(Look::Nothing);
+        }
+        self.looked = Some(Instant::now());
+        let pods = match pods() {
+            Ok(pods) => pods,
+            Err(failure) => {
+                if self.silent.is_none() {
+                    tell!("note: {}; trying again", failure.what());
+                }
+                let silent = self.silent.get_or_insert_with(Instant::now);
+                return match silent.elapsed() > SILENCE_MAX {
+                    true => Err(failure),
+                    false => Ok(Look::Nothing),
+                };
+            }
+        };
+        self.silent = None;
+        self.note(pods);
+        let mut states = self.since.iter();
+        let trouble = states.find_map(|(pod, since)| pod.trouble(since.elapsed()));
+        if let Some(trouble) = trouble {
+            let hint = "mend it and start the run again; `kubectl describe pod` says more";
+            return Ok(Look::Trouble(Failure::usage(trouble, hint)));
+        }
+        let pods = self.since.iter().map(|(pod, _)| pod.clone());
+        Ok(Look::Pods(pods.collect()))
+    }
+
+    /// Notes the states of all pods. The lead says what became of an agent, and Kubernetes why.
+    fn note(&mut self, pods: Vec<Pod>) {
+        let now = Instant::now();
+        let before = std::mem::take(&mut self.since);
+        for pod in pods {
+            let known = before.iter().find(|(other, _)| *other == pod);
+            if let (PodState::Failed(how), None) = (&pod.state, known) {
+                tell!("pod {} on {} has failed: {how}", pod.name, pod.node);
+            }
+            let since = known.map_or(now, |(_, since)| *since);
+            self.since.push((pod, since));
+        }
+    }
+}
