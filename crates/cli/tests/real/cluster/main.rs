@@ -10,6 +10,7 @@ use std::thread;
 
 use bed::Cluster;
 
+mod articles;
 mod bed;
 mod cells;
 mod ends;
@@ -29,6 +30,7 @@ fn servers_in_pods_are_cells_and_fleets_are_exact() {
     let cluster = Cluster::start();
     // Those of a list may leave nothing to the next one.
     thread::scope(|scope| {
+        scope.spawn(|| run(articles::CASES, &cluster));
         scope.spawn(|| run(cells::CASES, &cluster));
         scope.spawn(|| run(kubelet::CASES, &cluster));
         scope.spawn(|| run(image::CASES, &cluster));
