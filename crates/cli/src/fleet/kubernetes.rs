@@ -30,6 +30,8 @@ const INPUTS_MAX: usize = 700_000;
 const NAME_MAX: usize = 40;
 /// Lines of the log that wait to be shown.
 const LINES_MAX: usize = 256;
+/// What Kubernetes says of a container that went beyond its limit of memory.
+const OUT_OF_MEMORY: &str = "OOMKilled";
 /// How often a part of a file is asked for again.
 const TRIES_MAX: u32 = 5;
 
@@ -425,7 +427,11 @@ impl<'a> Client<'a> {
             _ => "its result was fetched, or was kept no longer",
         };
         let what = format!("the lead of run {} has ended: {how}", self.name);
-        Failure::in_operation(what)
+        let failure = Failure::in_operation(what);
+        match how.starts_with(OUT_OF_MEMORY) {
+            true => failure.or_hint("give each pod more --memory"),
+            false => failure,
+        }
     }
 
     /// Fetches the files of the result, prints what the command printed, and removes the run.

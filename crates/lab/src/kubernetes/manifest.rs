@@ -1,4 +1,4 @@
-//! The objects of a fleet: a Job of one pod for the lead, an indexed Job for the agents, a headless
+//! The objects of a fleet: a Job of one pod for the lead, an indexed Job for the agents, a
 //! Service by which these find it, a Secret with the keys and the inputs of both. All are in one
 //! namespace and need no rights in the cluster; the pods have no access to the API server, and fit
 //! a namespace of the Pod Security Standard `restricted`. An experiment, which is led from outside,
@@ -300,8 +300,9 @@ pub fn objects(pods: &FleetPods, keys: &KeyFiles, inputs: &FleetInputs) -> Vec<V
             "apiVersion": "v1", "kind": "Service",
             "metadata": pods.metadata(&pods.lead(), "lead"),
             "spec": {
-                "clusterIP": "None",
-                // Agents may look for it before it is ready.
+                // Its address is there before the lead is: agents ask for it at once, and that a
+                // headless Service has no pod yet would stay in the cache of the cluster's DNS.
+                "type": "ClusterIP",
                 "publishNotReadyAddresses": true,
                 "selector": pods.labels("lead"),
                 "ports": [{"name": "agents", "port": PORT}],

@@ -16,6 +16,14 @@ pub(crate) const CASES: &[Case] = &[
     ("a fleet outlives the command that made it", attached),
     ("a fleet is ended by Ctrl-C, with its result", interrupted),
     (
+        "a fleet that loses a pod ends with what is known, within bounds",
+        lost,
+    ),
+    (
+        "a fleet whose pods have too little memory says so",
+        out_of_memory,
+    ),
+    (
         "what keeps a fleet from running is said, and nothing is left",
         refused,
     ),
@@ -57,7 +65,12 @@ fn shell(cluster: &Cluster, name: &str, lines: &str) -> (Finished, String) {
     let text = text
         .replace("THRONG", throng)
         .replace("VERSION", env!("CARGO_PKG_VERSION"));
-    (cluster.shell(&text, ""), folder)
+    let finished = cluster.shell(&text, "");
+    if finished.code != Some(0) {
+        let said = std::fs::read_to_string(format!("{folder}/said"));
+        eprintln!("case {name}: {}", said.unwrap_or_default());
+    }
+    (finished, folder)
 }
 
 fn read(folder: &str, name: &str) -> String {
@@ -171,6 +184,42 @@ fn interrupted(cluster: &Cluster) {
         received(&folder),
         record.warmup.counts.sent + record.total.counts.sent
     );
+    assert_eq!(read(&folder, "left"), "");
+}
+
+/// The pod of an agent is deleted in mid-run, after the first checkpoint.
+fn lost(cluster: &Cluster) {
+    let run = "$fleet --rate 100 --duration 5m --interval 1s --record record.json \
+               >printed 2>said &\nmade=$!\n\
+               until grep -q ' 7.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               pod=$(kubectl --namespace NAME get pods --output=name | grep agents-1)\n\
+               kubectl --namespace NAME delete $pod --force --grace-period=0 >/dev/null 2>&1\n\
+               code=0; wait $made || code=$?; echo $code >code\n";
+    let (finished, folder) = shell(cluster, "fleet-lost", run);
+    finished.succeeded();
+    let said = read(&folder, "said");
+    assert_eq!(read(&folder, "code").trim(), "1", "{said}");
+    let record = record(&folder);
+    assert_eq!(record.ended_by, EndedBy::AgentLost, "{said}");
+    let degraded = record.degraded.as_ref().unwrap();
+    let lost = &degraded.lost[0];
+    let known = record.warmup.counts.sent + record.total.counts.sent + degraded.total.counts.sent;
+    let range = known + lost.sent..=known + lost.fate_unknown_max;
+    let received = received(&folder);
+    assert!(range.contains(&received), "{received} of {range:?}: {said}");
+    assert_eq!(read(&folder, "left"), "");
+}
+
+fn out_of_memory(cluster: &Cluster) {
+    let run = "fleet=\"${fleet/--memory 128Mi/--memory 6Mi}\"\n\
+               $fleet --rate 100 --duration 1s >printed 2>said && exit 1\n";
+    let (finished, folder) = shell(cluster, "fleet-memory", run);
+    finished.succeeded();
+    let said = read(&folder, "said");
+    for part in ["error: ", "OOMKilled", "hint: give each pod more --memory"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(received(&folder), 0);
     assert_eq!(read(&folder, "left"), "");
 }
 
