@@ -41,11 +41,14 @@ impl Publisher {
         let ends = groups.iter().map(|group| group.plan.duration);
         let ends: Option<Vec<Duration>> = ends.collect();
         let ends = ends.and_then(|all| all.into_iter().max());
+        let transport = groups.first().map(|group| group.plan.transport);
+        let is_common = |group: &RunRequest| Some(group.plan.transport) == transport;
         let publisher = Publisher {
             live: live.clone(),
             run_ns: ends.and_then(|end| u64::try_from(end.as_nanos()).ok()),
             group_names: groups.iter().map(|group| group.group.clone()).collect(),
             shown: Shown {
+                transport: transport.filter(|_| groups.iter().all(is_common)),
                 left: ends,
                 ..Shown::default()
             },

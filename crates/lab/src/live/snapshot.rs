@@ -6,6 +6,7 @@ use std::time::Duration;
 use measure::Interval;
 use observe::{NewestSample, NewestScrape};
 use serde::{Deserialize, Serialize};
+use settings::Transport;
 
 use super::Judged;
 
@@ -38,6 +39,8 @@ pub struct Place {
 pub struct Shown {
     /// How far it is.
     pub phase: Phase,
+    /// The transport of all its groups of clients; none if they differ.
+    pub transport: Option<Transport>,
     /// Time until its load ends, if a duration ends it.
     pub left: Option<Duration>,
     /// The interval that has just ended, of all groups of clients and all agents together.
