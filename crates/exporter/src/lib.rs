@@ -1,0 +1,38 @@
+//! `--metrics`: the live snapshots of a command as metrics that Prometheus scrapes.
+//!
+//! A reader of [`lab::live::Live`] like any other: no worker knows of it. One thread adds up the
+//! snapshots as they come, another one answers scrapes; both run at a low priority and end with the
+//! [`Exporter`].
+//!
+//! # Where to look
+//!
+//! * `accumulator`: adds up snapshots, without I/O: counters are those of all runs of a command.
+//! * `table`: the metrics: names, help texts and where each value comes from.
+//! * `family`: metric families, independent of any format.
+//! * `buckets`: a histogram of a run as classic and as native histogram.
+//! * `text`, `protobuf`: the formats. `format`: which one a scraper accepts.
+//! * `request`: HTTP requests and responses, without I/O; `connection`: one of them and its
+//!   time limit; `server`: the sockets and the thread.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
+)]
+
+mod accumulator;
+mod buckets;
+mod connection;
+mod family;
+mod format;
+mod protobuf;
+mod request;
+mod server;
+mod table;
+mod text;
+
+pub use accumulator::{About, Accumulator, GROUPS_MAX};
+pub use family::ScrapeCounts;
+pub use format::Format;
+pub use request::{REQUEST_BYTES_MAX, parse_request};
+pub use server::{CONNECTIONS_MAX, Exporter, Limits, ListenError, SCRAPES_MAX};
