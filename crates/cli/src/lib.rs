@@ -38,6 +38,7 @@
 //!   of their queries (`run::captured`), `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
 //!   are read, pipes but once; `reports`: `throng report`; `schemas`: `throng schema`.
+//! * `metrics`: `--metrics`, which the crate `exporter` serves.
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
@@ -87,6 +88,7 @@ mod history;
 mod inputs;
 mod line;
 mod manual;
+mod metrics;
 mod names;
 mod probe;
 mod ramp;

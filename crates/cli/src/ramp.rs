@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use lab::live::{Follower, Live};
+use lab::live::{Follower, Live, Place};
 use lab::ramp;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
@@ -14,6 +14,7 @@ use crate::args::Format;
 use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
 use crate::failure::{Failure, refuse};
+use crate::metrics;
 use crate::records::{Destination, Links, hand_over};
 use crate::run::group::Group;
 use crate::run::{self, Runner, unused};
@@ -35,6 +36,12 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
         tell!("ending the ramp; waiting for open queries (interrupt again to abort)");
     });
     let live = Live::default();
+    let _exporter = metrics::serve(&live, group.output.metrics, "ramp")?;
+    live.begin(Place {
+        name: String::new(),
+        run: 1,
+        of: Some(1),
+    });
     let is_simulated = group.run.is_simulated();
     let (watcher, stop) = watch(&live, (plan, is_simulated), &interrupt)?;
     let runner = Runner::new(&interrupt, &live, group.output.quiet);

@@ -35,7 +35,7 @@ pub(crate) fn execute(arguments: &ReplayArguments) -> Result<ExitCode, Failure> 
         remark(&captured.record, captured.replay.clients());
     }
     group.captured = Some(Arc::new(captured));
-    run_command::execute_groups(vec![group])
+    run_command::execute_groups(vec![group], "replay")
 }
 
 /// What is to be asked again.

@@ -8,6 +8,7 @@ use measure::RunRecord;
 use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::Failure;
+use crate::metrics;
 use crate::records::{self, CheckpointFile, Destination, Links};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
@@ -17,12 +18,12 @@ use crate::signals::{self, Interrupt};
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
     let runs = scenario::runs(Source::of_command(command)?, &command.run)?;
-    execute_points(&runs, &watch())
+    execute_points(&runs, &watch(), "run")
 }
 
-/// Runs these groups of clients once, and prints.
-pub(crate) fn execute_groups(groups: Vec<Group>) -> Result<ExitCode, Failure> {
-    execute_points(&[(Point::default(), groups)], &watch())
+/// Runs these groups of clients once for `command`, and prints.
+pub(crate) fn execute_groups(groups: Vec<Group>, command: &str) -> Result<ExitCode, Failure> {
+    execute_points(&[(Point::default(), groups)], &watch(), command)
 }
 
 /// Watches for signals, as a command that makes runs.
@@ -36,10 +37,13 @@ pub(crate) fn watch() -> Interrupt {
 fn execute_points(
     runs: &[(Point, Vec<Group>)],
     interrupt: &Interrupt,
+    command: &str,
 ) -> Result<ExitCode, Failure> {
     let first = runs.first().and_then(|(_, groups)| groups.first());
     let is_quiet = first.is_some_and(|group| group.output.quiet);
     let live = Live::default();
+    // Until the end of the command: a result that waits for its reader can still be scraped.
+    let _exporter = metrics::serve(&live, first.and_then(|it| it.output.metrics), command)?;
     let concluded = make_points(runs, &Runner::new(interrupt, &live, is_quiet), true)?;
     Ok(exit_code(concluded.in_vain, concluded.has_failed))
 }

@@ -1,5 +1,6 @@
 //! Flags of `throng compare`, and the conditions that `throng run` takes too.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -71,6 +72,15 @@ pub(crate) struct AbArguments {
         help_heading = "Runs in turn"
     )]
     pub(crate) records: Option<PathBuf>,
+    /// Serve metrics of the runs for Prometheus at this address: --metrics of other commands (see
+    /// docs/watching.md)
+    #[arg(
+        long,
+        requires = "a",
+        value_name = "ADDRESS:PORT",
+        help_heading = "Runs in turn"
+    )]
+    pub(crate) serve_metrics: Option<SocketAddr>,
 
     /// Records of repeated runs of the same thing, whose spread is the noise
     #[arg(long, value_name = "FOLDER", help_heading = "Comparison")]

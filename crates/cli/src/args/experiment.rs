@@ -1,5 +1,6 @@
 //! Flags of `throng experiment` and `throng history`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -64,6 +65,9 @@ pub(crate) struct ExperimentRun {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) extent: Extent,
+    /// Serve metrics of the runs for Prometheus at this address (see docs/watching.md)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// May change what a cluster runs (`change` of a [[server]]); it is restored after each start
     #[arg(long)]
     pub(crate) allow_change: bool,

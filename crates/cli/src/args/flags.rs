@@ -96,10 +96,11 @@ const OF_A_RUN: &str = "use it with `throng run`";
 const STARTS: &str = "decides which programs are started";
 const WRITES: &str = "decides which files are written";
 const OPENS: &str = "opens a port to agents";
+const SERVES: &str = "opens a port to scrapers";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 148] = [
+pub(crate) const FLAGS: [Flag; 149] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -288,6 +289,7 @@ pub(crate) const FLAGS: [Flag; 148] = [
     run("observe")
         .at(At::Sockets)
         .by_user("decides which programs and hosts are queried, with which credentials"),
+    run("metrics").by_user(SERVES),
     run("quiet"),
     // Conditions
     run("fail-if").not_with(&[

@@ -1,5 +1,6 @@
 //! What flags say about the result of a run.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ pub(crate) struct Output {
     pub(crate) record: Option<PathBuf>,
     pub(crate) force: bool,
     pub(crate) format: Format,
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) quiet: bool,
     pub(crate) conditions: ConditionArguments,
 }
@@ -27,6 +29,7 @@ impl Output {
             record: flags.record.clone(),
             force: flags.force,
             format: flags.format,
+            metrics: flags.metrics,
             quiet: flags.quiet,
             conditions: flags.conditions.clone(),
         }

@@ -299,6 +299,10 @@ pub(crate) struct RunArguments {
         help_heading = "Output"
     )]
     pub(crate) observe: Vec<String>,
+    /// Serve metrics for Prometheus at this address while the command goes on, such as
+    /// 127.0.0.1:9350; port 0 has the system choose one, which is shown (see docs/watching.md)
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Output")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Show no progress on standard error
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,

@@ -17,6 +17,7 @@ use measure::notation::seconds;
 use crate::args::Format;
 use crate::args::capacity::CapacityArguments;
 use crate::failure::{Failure, print};
+use crate::metrics;
 use crate::records::{Destination, Links, keep_one};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
@@ -37,11 +38,12 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     let interrupt = signals::watch(|| {
         tell!("ending the search; waiting for open queries (interrupt again to abort)");
     });
+    let live = Live::default();
+    let _exporter = metrics::serve(&live, arguments.run.metrics, "capacity")?;
     let quiet = arguments.run.quiet;
     if !quiet {
         announce(&plan);
     }
-    let live = Live::default();
     let mut trials = Trials {
         arguments,
         base: &base,

@@ -19,7 +19,7 @@ use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::turn::{Made, Maker, Places};
-use crate::{child, command_line, records, run, scenario, secrets, signals};
+use crate::{child, command_line, metrics, records, run, scenario, secrets, signals};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -62,6 +62,7 @@ pub(super) fn make(
         tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
     });
     let maker = Maker::new(&interrupt);
+    let _exporter = metrics::serve(&maker.live, arguments.serve_metrics, "compare")?;
     let mut made = [Vec::new(), Vec::new()];
     let turns = turns(sides.len(), rounds, Order::ThereAndBack);
     for (index, turn) in turns.iter().enumerate() {
@@ -242,6 +243,12 @@ fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
     let command = run_command(words)?;
     let groups = scenario::only_run(scenario::Source::of_command(&command)?, &command.run)?;
     run::check_groups(&groups)?;
+    if groups.iter().any(|group| group.output.metrics.is_some()) {
+        return Err(Failure::usage(
+            "--metrics: the runs of a comparison do not serve metrics each",
+            "give --serve-metrics to `throng compare` instead",
+        ));
+    }
     Ok(groups)
 }
 

@@ -18,6 +18,7 @@ use settings::Run;
 
 use crate::args::{CompareTransportsArguments, Format};
 use crate::failure::{Failure, print};
+use crate::metrics;
 use crate::records::{Destination, Links, keep_one};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
@@ -51,7 +52,10 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
     let interrupt = signals::watch(|| {
         tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
     });
-    let (made, all_kept) = make(&turns, &interrupt)?;
+    let live = Live::default();
+    let address = arguments.run.metrics;
+    let _exporter = metrics::serve(&live, address, "compare-transports")?;
+    let (made, all_kept) = make(&turns, &interrupt, &live)?;
     let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
     let Some(comparison) = Comparison::new(&cells) else {
         return Err(Failure::interrupted(
@@ -113,11 +117,14 @@ fn destination(
 
 /// Makes all runs, up to an interrupt; the run that it cut short is kept and not compared. False if
 /// a record could not be written.
-fn make(turns: &[Turn<'_>], interrupt: &Interrupt) -> Result<(Vec<Made>, bool), Failure> {
+fn make(
+    turns: &[Turn<'_>],
+    interrupt: &Interrupt,
+    live: &Live,
+) -> Result<(Vec<Made>, bool), Failure> {
     let (mut made, mut all_kept) = (Vec::new(), true);
-    let live = Live::default();
     let is_quiet = turns.iter().any(|turn| turn.group.output.quiet);
-    let runner = Runner::new(interrupt, &live, is_quiet);
+    let runner = Runner::new(interrupt, live, is_quiet);
     for (index, turn) in turns.iter().enumerate() {
         if interrupt.has_come() {
             break;

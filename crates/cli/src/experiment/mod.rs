@@ -18,6 +18,7 @@ mod results;
 mod servers;
 mod turn;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -30,6 +31,7 @@ use crate::args::Given;
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand, ExperimentRun, Extent};
 use crate::failure::{Failure, print};
 use crate::inputs;
+use crate::metrics;
 use crate::signals::{self, Interrupt};
 use crate::turn::Maker;
 use cells::Turn;
@@ -92,7 +94,7 @@ pub(crate) fn run_file(
         check_reach(&turns)?;
     }
     let folder = Folder::open(&output, &text)?;
-    run(&experiment, &turns, &folder, agents)
+    run(&experiment, &turns, &folder, (agents, arguments.metrics))
 }
 
 /// The folder of its records.
@@ -206,7 +208,7 @@ fn run(
     experiment: &Experiment,
     turns: &[Turn],
     folder: &Folder,
-    agents: Option<&dyn Agents>,
+    (agents, metrics): (Option<&dyn Agents>, Option<SocketAddr>),
 ) -> Result<ExitCode, Failure> {
     if turns.iter().any(|turn| turn.topology.needs_network()) {
         Network::check()?;
@@ -238,6 +240,7 @@ fn run(
         );
     }
     let maker = Maker::new(&interrupt);
+    let _exporter = metrics::serve(&maker.live, metrics, "experiment")?;
     if experiment.has_ceilings && !waiting.is_empty() {
         let all = ceilings::turns(turns, experiment.is_short)?;
         ceilings::measure(&all, folder, &maker)?;

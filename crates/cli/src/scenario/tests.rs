@@ -57,13 +57,14 @@ fn every_flag_of_a_run_has_its_key() {
 }
 
 /// Keys that start programs, write files, open ports or consent.
-const OF_USER: [&str; 9] = [
+const OF_USER: [&str; 10] = [
     "allow-public",
     "force",
     "hosts",
     "junit",
     "keys",
     "listen",
+    "metrics",
     "observe",
     "record",
     "ssh",

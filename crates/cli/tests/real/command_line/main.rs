@@ -41,6 +41,7 @@ mod losses;
 mod manual;
 #[path = "../../pure/in_process/matrix.rs"]
 mod matrix;
+mod metrics;
 mod names;
 mod observing;
 mod operations;
