@@ -41,6 +41,7 @@ targets! {
     "../../../../../fuzz/targets/http2_client.rs" http2_client;
     "../../../../../fuzz/targets/http2_server.rs" http2_server;
     "../../../../../fuzz/targets/http3.rs" http3;
+    "../../../../../fuzz/targets/metrics_requests.rs" metrics_requests;
     "../../../../../fuzz/targets/profile.rs" profile;
     "../../../../../fuzz/targets/qpack.rs" qpack;
     "../../../../../fuzz/targets/question_files.rs" question_files;
