@@ -320,6 +320,9 @@ pub(crate) struct ResponderArguments {
     #[arg(long, value_name = "FILE")]
     #[serde(with = "paths::option")]
     pub(crate) counters: Option<PathBuf>,
+    /// Serve what is counted for Prometheus at this address (see docs/watching.md)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Answer from this zone file instead of for any name
     #[arg(long, value_name = "FILE")]
     #[serde(with = "paths::option")]

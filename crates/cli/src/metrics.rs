@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use exporter::{About, Exporter, Limits};
+use exporter::{About, Exporter, Limits, ListenError};
 use lab::live::Live;
+use responder::Counters;
 
 use crate::failure::Failure;
 
@@ -21,9 +22,30 @@ pub(crate) fn serve(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: command.to_owned(),
     };
-    let exporter = Exporter::start(live, address, (about, Limits::default()))
-        .map_err(|error| Failure::usage(format!("--metrics: {error}"), error.cure()))?;
+    announce(Exporter::start(live, address, (about, Limits::default()))).map(Some)
+}
+
+/// Serves what a responder has counted until then; nothing without an address.
+pub(crate) fn serve_responder(
+    address: Option<SocketAddr>,
+    counted: impl Fn() -> Counters + Send + 'static,
+) -> Result<Option<Exporter>, Failure> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let named = move || counted().named();
+    announce(Exporter::start_for_responder(
+        address,
+        Limits::default(),
+        named,
+    ))
+    .map(Some)
+}
+
+fn announce(started: Result<Exporter, ListenError>) -> Result<Exporter, Failure> {
+    let exporter =
+        started.map_err(|error| Failure::usage(format!("--metrics: {error}"), error.cure()))?;
     // A port that the system chose is known nowhere else: it is shown with --quiet, too.
     tell!("metrics at http://{}/metrics", exporter.address());
-    Ok(Some(exporter))
+    Ok(exporter)
 }

@@ -31,6 +31,7 @@ use crate::args::{
 };
 use crate::failure::{Failure, print};
 use crate::inputs;
+use crate::metrics;
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
 use crate::signals;
 
@@ -46,12 +47,7 @@ const RATE_LIMIT: u32 = 1_000;
 /// Serves until told to stop, then prints what was counted.
 pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failure> {
     reject_interface(arguments)?;
-    if arguments.counters.is_some() && arguments.processes > 1 {
-        return Err(Failure::usage(
-            "--counters tells what one process counts",
-            "leave out --processes, or --counters",
-        ));
-    }
+    reject_of_one_process(arguments)?;
     let identity = identity(arguments, None)?;
     let config = config(arguments, identity.as_ref())?;
     if let (Some(rate), None) = (config.source_rate_max, arguments.rate_limit) {
@@ -86,11 +82,16 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     };
     let counters = match arguments.processes {
         1 => {
-            let serving = start(&config, arguments)?;
+            let serving = Arc::new(start(&config, arguments)?);
+            let served = Arc::clone(&serving);
+            let exporter = metrics::serve_responder(arguments.metrics, move || served.counted())?;
             announce(arguments, serving.addresses())?;
             while let (Ok(SIGUSR1), _) = wait(DURATION_MAX) {
                 write_counters(arguments, &serving.counted())?;
             }
+            // With it goes the other owner.
+            drop(exporter);
+            let serving = Arc::into_inner(serving).expect("nothing else serves metrics");
             serving.stop()
         }
         processes => {
@@ -104,6 +105,22 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
     write_counters(arguments, &counters)?;
     print(&format!("{counters}"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what only one process can count.
+fn reject_of_one_process(arguments: &ResponderArguments) -> Result<(), Failure> {
+    for (flag, is_given) in [
+        ("--counters", arguments.counters.is_some()),
+        ("--metrics", arguments.metrics.is_some()),
+    ] {
+        if is_given && arguments.processes > 1 {
+            return Err(Failure::usage(
+                format!("{flag} tells what one process counts"),
+                format!("leave out --processes, or {flag}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Writes what was counted where it is wanted; whoever reads finds a whole file.

@@ -7,7 +7,7 @@ use lab::live::{Next, Snapshot};
 use measure::Interval;
 use settings::Transport;
 
-use crate::family::ScrapeCounts;
+use crate::family::{Family, ScrapeCounts};
 use crate::format::Format;
 use crate::{protobuf, table, text};
 
@@ -78,11 +78,15 @@ impl Accumulator {
 
     /// Everything that was counted, in a format that a scraper accepts.
     pub fn encode(&self, format: Format, scrapes: ScrapeCounts) -> Vec<u8> {
-        let families = table::families(self, scrapes);
-        match format {
-            Format::Text | Format::OpenMetrics => text::encode(&families, format).into_bytes(),
-            Format::Protobuf => protobuf::encode(&families),
-        }
+        encode(&table::families(self, scrapes), format)
+    }
+}
+
+/// Families in a format that a scraper accepts.
+pub(crate) fn encode(families: &[Family], format: Format) -> Vec<u8> {
+    match format {
+        Format::Text | Format::OpenMetrics => text::encode(families, format).into_bytes(),
+        Format::Protobuf => protobuf::encode(families),
     }
 }
 

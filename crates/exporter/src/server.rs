@@ -16,7 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::accumulator::{About, Accumulator};
 use crate::connection::Connection;
 use crate::family::ScrapeCounts;
+use crate::format::Format;
 use crate::request::REQUEST_BYTES_MAX;
+use crate::table;
 
 /// Most scrapes at a time; further ones are answered with 503. A Prometheus has one at a time.
 pub const SCRAPES_MAX: usize = 16;
@@ -41,6 +43,9 @@ impl Default for Limits {
         }
     }
 }
+
+/// Encodes what there is at the moment of a scrape.
+type Encode = Box<dyn Fn(Format, ScrapeCounts) -> Vec<u8> + Send>;
 
 /// Answers scrapes until it is dropped.
 #[derive(Debug)]
@@ -89,26 +94,46 @@ impl Exporter {
         address: SocketAddr,
         (about, limits): (About, Limits),
     ) -> Result<Exporter, ListenError> {
+        let all = Arc::new(Mutex::new(Accumulator::new(about)));
+        let encoded = Arc::clone(&all);
+        let encode = move |format, scrapes| lock(&encoded).encode(format, scrapes);
+        let exporter = Exporter::serve(address, limits, Box::new(encode))?;
+        live.want_groups();
+        let mut is_nice = false;
+        // It ends with what is published.
+        let follower = live.follow(move |next: &Next| {
+            if !std::mem::replace(&mut is_nice, true) {
+                yield_to_workers();
+            }
+            lock(&all).read(next);
+        });
+        follower.map_err(|error| ListenError { address, error })?;
+        Ok(exporter)
+    }
+
+    /// Answers scrapes at `address` with what a responder has counted by then, by name.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or the system allows no further thread.
+    pub fn start_for_responder(
+        address: SocketAddr,
+        limits: Limits,
+        counted: impl Fn() -> Vec<(&'static str, u64)> + Send + 'static,
+    ) -> Result<Exporter, ListenError> {
+        let encode = move |format, scrapes| table::encode_responder(counted(), format, scrapes);
+        Exporter::serve(address, limits, Box::new(encode))
+    }
+
+    fn serve(address: SocketAddr, limits: Limits, encode: Encode) -> Result<Exporter, ListenError> {
         let start = || {
             let listener = TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
             let (stop, stopped) = UnixStream::pair()?;
-            live.want_groups();
-            let all = Arc::new(Mutex::new(Accumulator::new(about)));
-            let read = Arc::clone(&all);
-            let mut is_nice = false;
-            // It ends with what is published.
-            live.follow(move |next: &Next| {
-                if !std::mem::replace(&mut is_nice, true) {
-                    yield_to_workers();
-                }
-                lock(&read).read(next);
-            })?;
             let server = Server {
                 listener,
                 stopped,
-                all,
+                encode,
                 limits,
                 connections: Vec::new(),
                 counts: ScrapeCounts::default(),
@@ -155,7 +180,7 @@ fn yield_to_workers() {
 struct Server {
     listener: TcpListener,
     stopped: UnixStream,
-    all: Arc<Mutex<Accumulator>>,
+    encode: Encode,
     limits: Limits,
     connections: Vec<(TcpStream, Connection)>,
     counts: ScrapeCounts,
@@ -173,7 +198,8 @@ impl Server {
             self.connections.retain_mut(|(stream, connection)| {
                 let is_ready = ready.get(at).copied().unwrap_or(false);
                 at += 1;
-                let goes_on = !is_ready || advance(stream, connection, &self.all, &mut self.counts);
+                let goes_on =
+                    !is_ready || advance(stream, connection, &self.encode, &mut self.counts);
                 if goes_on && connection.until <= now {
                     self.counts.timed_out += 1;
                     return false;
@@ -251,7 +277,7 @@ impl Server {
 fn advance(
     stream: &mut TcpStream,
     connection: &mut Connection,
-    all: &Mutex<Accumulator>,
+    encode: &Encode,
     counts: &mut ScrapeCounts,
 ) -> bool {
     let mut buffer = [0; REQUEST_BYTES_MAX];
@@ -266,7 +292,7 @@ fn advance(
             Ok(sent) if room == 0 => connection.advance(sent),
             Ok(received) => {
                 let scrapes = *counts;
-                let encode = |format| lock(all).encode(format, scrapes);
+                let encode = |format| encode(format, scrapes);
                 let is_scrape = connection.receive(&buffer[..received], encode);
                 counts.served += u64::from(is_scrape);
             }

@@ -8,9 +8,10 @@ use measure::counts::rcode_name;
 use measure::observation::SeriesKind;
 use measure::{Counts, Histogram, Interval};
 
-use crate::accumulator::{Accumulator, transport};
+use crate::accumulator::{Accumulator, encode, transport};
 use crate::buckets::Buckets;
 use crate::family::{Family, Kind, Label, ScrapeCounts, Value};
+use crate::format::Format;
 
 /// A counter of all queries or connections of a transport, or of a group.
 struct Counter {
@@ -458,12 +459,34 @@ fn observations<'a>(scrapes: impl Iterator<Item = &'a NewestScrape>) -> Vec<Fami
     vec![up, counters, gauges]
 }
 
+/// What a responder counts, by name.
+pub(crate) fn encode_responder(
+    counted: Vec<(&'static str, u64)>,
+    format: Format,
+    scrapes: ScrapeCounts,
+) -> Vec<u8> {
+    let responder = counted.into_iter().fold(
+        Family::new(
+            "throng_responder_events",
+            "What the responder counts, as in its --counters.",
+            Kind::Counter,
+        ),
+        |family, (event, count)| {
+            let labels = vec![("event", event.to_owned())];
+            family.with(labels, Value::Count(count))
+        },
+    );
+    let families: Vec<Family> = [responder].into_iter().chain(of_scrapes(scrapes)).collect();
+    encode(&families, format)
+}
+
+fn counter(name: &'static str, help: &'static str, count: u64) -> Family {
+    Family::new(name, help, Kind::Counter).with(Vec::new(), Value::Count(count))
+}
+
 /// What becomes of snapshots and scrapes.
 fn own(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> {
-    let counter = |name, help, count| {
-        Family::new(name, help, Kind::Counter).with(Vec::new(), Value::Count(count))
-    };
-    vec![
+    let snapshots = [
         counter(
             "throng_snapshots",
             "Snapshots of the command that these metrics include.",
@@ -479,6 +502,12 @@ fn own(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> {
             "Intervals of groups of clients beyond the first 64 groups.",
             all.group_intervals_dropped,
         ),
+    ];
+    snapshots.into_iter().chain(of_scrapes(scrapes)).collect()
+}
+
+fn of_scrapes(scrapes: ScrapeCounts) -> [Family; 3] {
+    [
         counter(
             "throng_scrapes",
             "Scrapes that were answered with metrics.",

@@ -202,6 +202,18 @@ fn ramp_is_scraped_as_it_grows() {
     watched.result();
 }
 
+#[test]
+fn responder_exposes_what_it_counts() {
+    let responder = Watched::start("responder --listen udp:127.0.0.1:0 --metrics 127.0.0.1:0");
+    let events = r#"throng_responder_events_total{event="queries"}"#;
+    assert_eq!(sum(&responder.scrape(), events), Some(0.0));
+    let taken = responder.at;
+    let line = format!("responder --listen udp:127.0.0.1:0 --metrics {taken}");
+    throng(&line).refused_with(&taken.to_string(), "give another port");
+    let line = format!("{line} --processes 2");
+    throng(&line).refused_with("--metrics", "leave out --processes");
+}
+
 /// Each run of these is a process, whose snapshots come to the command.
 #[test]
 fn comparisons_and_experiments_add_up_their_runs() {
