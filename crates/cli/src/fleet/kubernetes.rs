@@ -32,8 +32,6 @@ const NAME_MAX: usize = 40;
 const LINES_MAX: usize = 256;
 /// What Kubernetes says of a container that went beyond its limit of memory.
 const OUT_OF_MEMORY: &str = "OOMKilled";
-/// How often a part of a file is asked for again.
-const TRIES_MAX: u32 = 5;
 
 impl From<ClusterError> for Failure {
     fn from(error: ClusterError) -> Failure {
@@ -307,12 +305,7 @@ impl<'a> Client<'a> {
         for hash in self.later.hashes() {
             let content = self.later.get(hash).expect("it has this hash");
             let words = [THRONG, "fleet", "take", hash];
-            let mut tries = 1..=TRIES_MAX;
-            while let Err(error) = self.cluster.give(lead, &words, content) {
-                if tries.next().is_none() {
-                    return Err(error.into());
-                }
-            }
+            self.cluster.give(lead, &words, content)?;
         }
         Ok(())
     }
@@ -407,7 +400,7 @@ impl<'a> Client<'a> {
                         is_told = true;
                         tell!("ending the run; its result comes (interrupt again to remove it)");
                         let interrupt = [THRONG, "fleet", "interrupt"];
-                        if let Err(error) = self.cluster.execute(&lead.name, &interrupt) {
+                        if let Err(error) = self.cluster.execute_once(&lead.name, &interrupt) {
                             tell!("warning: the lead does not hear it: {}", error.what);
                         }
                     }
@@ -466,22 +459,16 @@ impl<'a> Client<'a> {
     /// A file of the result, in as many parts as the connection takes.
     fn file(&self, lead: &str, (name, written): (&str, &Written)) -> Result<Vec<u8>, Failure> {
         let mut content = Vec::new();
-        let mut tries = 0;
         while (content.len() as u64) < written.length {
             let from = content.len().to_string();
             let words = [THRONG, "fleet", "part", name, "--from", &from];
-            match self.cluster.execute(lead, &words) {
-                Ok(part) if !part.is_empty() => content.extend_from_slice(&part),
-                result => {
-                    tries += 1;
-                    if tries == TRIES_MAX {
-                        result?;
-                        return Err(Failure::in_operation(format!(
-                            "{name} of the result is cut"
-                        )));
-                    }
-                }
+            let part = self.cluster.execute(lead, &words)?;
+            if part.is_empty() {
+                return Err(Failure::in_operation(format!(
+                    "{name} of the result is cut"
+                )));
             }
+            content.extend_from_slice(&part);
         }
         match content_hash(&content) == written.hash {
             true => Ok(content),

@@ -13,6 +13,12 @@ use serde_json::{Value, json};
 const TIMEOUT: &str = "--request-timeout=30s";
 /// How long what is deleted may take to end: the lead has a grace period to report.
 const REMOVED_WITHIN: &str = "--timeout=90s";
+/// How often something is asked again that may be asked twice, and the first pause; each is twice
+/// as long as the one before, 32 s together.
+const AGAIN_MAX: u32 = 7;
+const AGAIN_FIRST: Duration = Duration::from_millis(250);
+/// What another attempt does not help.
+const FINAL: [&str; 3] = ["(Forbidden)", "(NotFound)", "cannot run `"];
 /// What marks the objects of Throng.
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by=throng";
@@ -164,6 +170,20 @@ impl Cluster {
         }
     }
 
+    /// The same of what may be asked twice: again, unless that is of no use.
+    fn ask_again(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Vec<u8>, ClusterError> {
+        let is_final = |error: &ClusterError| FINAL.iter().any(|it| error.what.contains(it));
+        let mut pause = AGAIN_FIRST;
+        for _ in 0..AGAIN_MAX {
+            match self.ask(words, stdin) {
+                Err(error) if !is_final(&error) => thread::park_timeout(pause),
+                result => return result,
+            }
+            pause *= 2;
+        }
+        self.ask(words, stdin)
+    }
+
     fn ask_json(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Value, ClusterError> {
         let text = self.ask(words, stdin)?;
         serde_json::from_slice(&text).map_err(|error| ClusterError::of(words, &error.to_string()))
@@ -224,7 +244,7 @@ impl Cluster {
         let selector = format!("--selector={}", selector(Some(run)));
         let kinds = "jobs,services,secrets,pods";
         let delete = ["delete", kinds, &selector, "--wait=true", REMOVED_WITHIN];
-        self.ask(&delete, None).map(drop)
+        self.ask_again(&delete, None).map(drop)
     }
 
     /// The log of a pod from its beginning, as it is written; the command ends with the pod.
@@ -246,21 +266,30 @@ impl Cluster {
         Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
-    /// What a command in a pod prints.
+    /// What a command in a pod prints, which may run twice.
     ///
     /// # Errors
     /// What kubectl or the command says.
     pub fn execute(&self, pod: &str, words: &[&str]) -> Result<Vec<u8>, ClusterError> {
-        self.ask(&[&["exec", pod, "--"], words].concat(), None)
+        self.ask_again(&[&["exec", pod, "--"], words].concat(), None)
     }
 
-    /// The same of a command that reads this.
+    /// Runs a command in a pod that must not run twice.
+    ///
+    /// # Errors
+    /// What kubectl or the command says.
+    pub fn execute_once(&self, pod: &str, words: &[&str]) -> Result<(), ClusterError> {
+        self.ask(&[&["exec", pod, "--"], words].concat(), None)
+            .map(drop)
+    }
+
+    /// Runs a command in a pod that reads this; it may run twice.
     ///
     /// # Errors
     /// What kubectl or the command says.
     pub fn give(&self, pod: &str, words: &[&str], input: &[u8]) -> Result<(), ClusterError> {
         let words = [&["exec", "--stdin", pod, "--"], words].concat();
-        self.ask(&words, Some(input)).map(drop)
+        self.ask_again(&words, Some(input)).map(drop)
     }
 }
 
