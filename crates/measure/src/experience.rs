@@ -182,6 +182,12 @@ impl Default for ClientExperience {
     }
 }
 
+/// Clients differ if the 99th percentile of the worst is so many times the median client's.
+const SLOW_CLIENTS_MIN: u64 = 2;
+
+/// With fewer responses, a client's 99th percentile is its longest latency.
+const RESPONSES_MIN: u64 = 100;
+
 impl ClientExperience {
     /// Adds the next client, which was there for so long of the measured run.
     pub fn record(&mut self, client: &ClientFigures, present_ns: u64) {
@@ -337,6 +343,19 @@ impl ClientExperience {
     /// client in a hundred, one response in a hundred took that long or longer.
     pub fn worst_percent_p99_ns(&self) -> Option<u64> {
         self.latency.p99.percentile(0.99)
+    }
+
+    /// The 99th percentile, in nanoseconds, of the median client and that from which the worst 1 %
+    /// of the clients begin, where they differ: by a factor of two, and each client has
+    /// enough responses for a percentile of its own.
+    pub fn slow_clients(&self) -> Option<(u64, u64)> {
+        let is_known = self.responses.percentile(0.0)? >= RESPONSES_MIN;
+        let (median, worst) = (
+            self.latency.p99.percentile(0.5)?,
+            self.worst_percent_p99_ns()?,
+        );
+        let differ = worst >= median.saturating_mul(SLOW_CLIENTS_MIN);
+        (is_known && differ).then_some((median, worst))
     }
 
     /// Jain's fairness index of the clients' responses, over all clients: 1 if all got as many,

@@ -47,6 +47,18 @@ impl Limit {
         }
     }
 
+    /// The limit as the beginning of a result, without full stop.
+    pub fn headline(self) -> &'static str {
+        match self {
+            Limit::Server => "Limit: server",
+            Limit::Generator => "Limit: generator, not the server",
+            Limit::Network => "Limit: network",
+            Limit::Outstanding => "Limit: outstanding, not the server",
+            Limit::Rate => "Limit: rate, the server kept up",
+            Limit::Unknown => "Undecided: limit unknown",
+        }
+    }
+
     /// What the limit means for the figures of a run, as a sentence without full stop.
     pub fn meaning(self) -> &'static str {
         match self {

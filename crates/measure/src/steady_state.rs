@@ -178,6 +178,14 @@ impl SteadyState {
         course
     }
 
+    /// What changed during the run, one sentence each; empty of a level run.
+    pub fn changes(&self) -> Vec<String> {
+        let openings = self.openings.iter().map(Opening::sentence);
+        openings
+            .chain(self.drifts.iter().map(Drift::sentence))
+            .collect()
+    }
+
     /// The course in words, one sentence each.
     pub fn sentences(&self) -> Vec<String> {
         let Some(sustained) = &self.sustained else {

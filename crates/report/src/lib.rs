@@ -6,11 +6,11 @@
 //!
 //! # Where to look
 //!
-//! * Renderings of a run record: `text` for people, `json`, `csv`, `dns_metrics`; and of several,
-//!   compared: `comparison` (transports), `ab` (two sides), or as a search: `capacity`. `answers`
-//!   reads these documents again and makes reports of them. `ramp` renders ramps, for gnuplot
-//!   too, `junit` is for CI; `probe`, `evaluation` and `trace` are for a query now and then,
-//!   `line` is a delay line's own result.
+//! * Renderings of a run record: `summary` and, in full, `text` for people, `json`, `csv`,
+//!   `dns_metrics`; and of several, compared: `comparison` (transports), `ab` (two sides), or as a
+//!   search: `capacity`. `answers` reads these documents again and makes reports of them. `ramp`
+//!   renders ramps, for gnuplot too, `junit` is for CI; `probe`, `evaluation` and `trace` are for a
+//!   query now and then, `line` is a delay line's own result.
 //! * `document`: a report before it has a form, so that all forms say the same. `run` makes that
 //!   of one run, `several` of several; `remarks` and `several::words` are the sentences in it,
 //!   each tied to a chart or table.
@@ -57,6 +57,7 @@ mod remarks;
 mod run;
 mod servers;
 pub mod several;
+pub mod summary;
 mod sweep;
 pub mod table;
 mod targets;

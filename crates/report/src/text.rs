@@ -22,8 +22,8 @@ mod clients;
 mod connections;
 pub(crate) mod figures;
 pub(crate) mod questions;
-mod scripts;
-mod sections;
+pub(crate) mod scripts;
+pub(crate) mod sections;
 mod simulation;
 mod stub;
 #[cfg(test)]
@@ -103,8 +103,8 @@ pub fn interval_line(interval: &Interval) -> String {
     )
 }
 
-/// What was run against what, and how long.
-fn header(record: &RunRecord) -> String {
+/// What was run against what, and how long, without a line break.
+pub(crate) fn what_was_run(record: &RunRecord) -> String {
     let scenario = &record.scenario;
     let target = match (&scenario.server_name, record.self_test) {
         (_, true) => format!("the built-in responder ({})", scenario.target),
@@ -128,12 +128,18 @@ fn header(record: &RunRecord) -> String {
         (DriverKind::Epoll | DriverKind::Uring | DriverKind::Xdp, true) => "self-test, ",
         (DriverKind::Epoll | DriverKind::Uring | DriverKind::Xdp, false) => "",
     };
-    let mut text = format!(
-        "throng {}: {kind}{} to {target}, {}{warmup}{ended}\n",
+    format!(
+        "throng {}: {kind}{} to {target}, {}{warmup}{ended}",
         record.throng_version,
         scenario.transport,
         seconds(record.measured_ns),
-    );
+    )
+}
+
+/// What was run, in a line, and all that says how.
+fn header(record: &RunRecord) -> String {
+    let mut text = what_was_run(record);
+    text.push('\n');
     let mut table = Table::new([Align::Left, Align::Left]);
     for (name, words) in scenario_facts(record) {
         table.row([name.into(), words]);

@@ -4,7 +4,7 @@ use measure::Histogram;
 use measure::notation::{count, latency};
 
 /// Counts with what they count, separated by commas: `5 refused, 2 reset`.
-pub(super) fn list(counts: Vec<(String, u64)>) -> String {
+pub(crate) fn list(counts: Vec<(String, u64)>) -> String {
     let each = counts
         .iter()
         .map(|(what, number)| format!("{} {what}", count(*number)));

@@ -17,6 +17,22 @@ pub(super) fn section(record: &RunRecord) -> String {
     text
 }
 
+/// A sentence for each group in which the scripts of clients failed.
+pub(crate) fn failures(record: &RunRecord) -> Vec<String> {
+    let line = |group: &GroupRecord| {
+        let failures = &group.script.as_ref()?.failures;
+        let first = failures.messages.first()?;
+        let clients = counted(group.clients, "client");
+        Some(format!(
+            "{}: the script of {} of {clients} failed: {}",
+            group.name,
+            count(failures.total),
+            first.message
+        ))
+    };
+    record.groups.iter().filter_map(line).collect()
+}
+
 fn write_group(group: &GroupRecord, is_one_of_several: bool, text: &mut String) {
     let Some(script) = &group.script else {
         return;

@@ -141,17 +141,24 @@ pub(super) fn not_sent(counts: &Counts) -> String {
     causes.join(", ")
 }
 
+/// What should not happen, where it did: a word or two, how often, and what that is.
+pub(crate) fn anomalies(
+    record: &RunRecord,
+) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
+    let rows = odd_messages(record)
+        .into_iter()
+        .chain(odd_queries(&record.total.counts))
+        .chain([not_accepted(record)])
+        .chain(frames_dropped(record));
+    rows.filter(|row| row.1 > 0)
+}
+
 /// What should not happen, where it did.
 pub(super) fn oddities(record: &RunRecord) -> String {
     let counts = &record.total.counts;
     let distributions = &record.total.distributions;
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
-    let rows = odd_messages(record)
-        .into_iter()
-        .chain(odd_queries(counts))
-        .chain([not_accepted(record)])
-        .chain(frames_dropped(record));
-    for (label, number, what) in rows.filter(|row| row.1 > 0) {
+    for (label, number, what) in anomalies(record) {
         table.row([label.into(), count(number), what.into()]);
     }
     let fallback = &counts.tcp_fallback;
