@@ -477,6 +477,9 @@ pub(crate) struct ReportArguments {
     /// Format of the report [default: by the extension of --output, else text]
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
+    /// Print all of one run as text, not its summary of at most 25 lines
+    #[arg(long)]
+    pub(crate) details: bool,
 }
 
 /// Form of a report.

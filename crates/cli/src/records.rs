@@ -14,6 +14,7 @@ use measure::merge::{Misfit, Misfits};
 use crate::args::{Format, MergeArguments};
 use crate::failure::{Failure, print};
 use crate::inputs;
+use crate::shell::quoted;
 pub(crate) use checkpoint::CheckpointFile;
 pub(crate) use destination::{Destination, Links};
 
@@ -79,13 +80,26 @@ pub(crate) fn keep_one(record: &RunRecord, to: Option<&Destination>) -> bool {
     }
 }
 
-/// A record in the form asked for.
-pub(crate) fn render(record: &RunRecord, format: Format) -> String {
+/// A record in the form asked for; as text all of it if asked, or else its summary, which says that
+/// the record is in `file`.
+pub(crate) fn render(
+    record: &RunRecord,
+    format: Format,
+    has_details: bool,
+    file: Option<&Path>,
+) -> String {
     match format {
-        Format::Text => report::text::render(record),
+        Format::Text if has_details => report::text::render(record),
+        Format::Text => summary(record, file),
         Format::Json => report::json::render(record),
         Format::Csv => report::csv::render(record),
     }
+}
+
+/// The summary of a record that is in `file`.
+pub(crate) fn summary(record: &RunRecord, file: Option<&Path>) -> String {
+    let file = file.map(|it| quoted(&it.to_string_lossy()));
+    report::summary::render(record, file.as_deref())
 }
 
 /// The record in a file.

@@ -33,13 +33,21 @@ pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> 
     let output = (arguments.output.as_deref())
         .map(|path| Destination::check("--output", path, links))
         .transpose()?;
+    let details = arguments.details;
+    if details && format != ReportFormat::Text {
+        return Err(Failure::usage(
+            "--details does nothing in this format, which has all of them",
+            "leave it out, or give --format text",
+        ));
+    }
     let text = match answer(&arguments.records)? {
+        Some((file, _)) if details => return Err(details_of_one_run(&file)),
         Some((file, answer)) => render_answer(&answer, &file, format)?,
         None => {
             let Some(collection) = Collection::new(sources(&arguments.records)?) else {
                 return Err(Failure::plain("there is no run record to report on"));
             };
-            render(&collection, format)?
+            render(&collection, format, arguments)?
         }
     };
     match output {
@@ -91,6 +99,14 @@ fn not_of_one_run(what: &str) -> Failure {
     )
 }
 
+/// Another document has no summary in place of which `--details` could print more.
+fn details_of_one_run(what: &str) -> Failure {
+    Failure::usage(
+        format!("{what}: --details is of one run"),
+        "leave it out, or give one run record, as --record keeps it",
+    )
+}
+
 /// The records in these files and folders.
 pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
@@ -130,15 +146,29 @@ fn format(arguments: &ReportArguments) -> Result<ReportFormat, Failure> {
     })
 }
 
-fn render(collection: &Collection, format: ReportFormat) -> Result<String, Failure> {
+fn render(
+    collection: &Collection,
+    format: ReportFormat,
+    arguments: &ReportArguments,
+) -> Result<String, Failure> {
     if let Some(Source { record, .. }) = collection.only() {
         match format {
-            ReportFormat::Text => return Ok(::report::text::render(record)),
+            ReportFormat::Text if arguments.details => return Ok(::report::text::render(record)),
+            ReportFormat::Text => {
+                return Ok(records::summary(
+                    record,
+                    arguments.records.first().map(PathBuf::as_path),
+                ));
+            }
             ReportFormat::Json => return Ok(::report::json::render(record)),
             ReportFormat::Csv => return Ok(::report::csv::render(record)),
             ReportFormat::CsvAgents => return Ok(::report::agents::render_csv(record)),
             ReportFormat::Html | ReportFormat::Markdown | ReportFormat::DnsMetrics => {}
         }
+    }
+    let runs = collection.runs().len();
+    if arguments.details {
+        return Err(details_of_one_run(&format!("{runs} runs")));
     }
     let document = || ::report::several::document(collection);
     Ok(match format {
@@ -147,7 +177,6 @@ fn render(collection: &Collection, format: ReportFormat) -> Result<String, Failu
         ReportFormat::Markdown => ::report::plain::markdown(&document()),
         ReportFormat::Csv => ::report::collection::csv(collection),
         ReportFormat::CsvAgents => {
-            let runs = collection.runs().len();
             return Err(not_of_one_run(&format!("{runs} runs")));
         }
         ReportFormat::Json => ::report::collection::json(collection),

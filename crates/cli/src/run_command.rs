@@ -83,11 +83,9 @@ pub(crate) fn make_points(
     };
     for (number, (point, groups)) in (1..).zip(runs) {
         let first = &groups[0].output;
-        let destination = (first.record.as_deref())
-            .map(|path| {
-                let links = Links::with_force(first.force);
-                Destination::check("--record", &point.file(path), links)
-            })
+        let file = first.record.as_deref().map(|path| point.file(path));
+        let destination = (file.as_deref())
+            .map(|file| Destination::check("--record", file, Links::with_force(first.force)))
             .transpose()?;
         if !point.is_only() {
             tell!("{point}");
@@ -113,7 +111,9 @@ pub(crate) fn make_points(
             kept.stop();
         }
         let record = record?;
-        let rendered = |record: &RunRecord| records::render(record, first.format);
+        let rendered = |record: &RunRecord| {
+            records::render(record, first.format, first.details, file.as_deref())
+        };
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);
         all_checks.extend(conditions.check_run(&record));

@@ -100,7 +100,7 @@ const SERVES: &str = "opens a port to scrapers";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 149] = [
+pub(crate) const FLAGS: [Flag; 150] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -283,6 +283,11 @@ pub(crate) const FLAGS: [Flag; 149] = [
         .not_with(&[(Capacity, "use --records FOLDER")]),
     run("force").asked_by(Calls::Runs).by_user(WRITES),
     run("format").asked_by(Calls::Runs),
+    run("details").not_with(&[
+        (Capacity, OF_A_RUN),
+        (Ramp, OF_A_RUN),
+        (Transports, OF_A_RUN),
+    ]),
     run("interval").asked_by(Calls::Runs),
     run("goodput"),
     run("label").asked_by(Calls::Runs),

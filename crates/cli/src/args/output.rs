@@ -18,6 +18,8 @@ pub(crate) struct Output {
     pub(crate) force: bool,
     pub(crate) format: Format,
     pub(crate) metrics: Option<SocketAddr>,
+    #[serde(default)]
+    pub(crate) details: bool,
     pub(crate) quiet: bool,
     pub(crate) conditions: ConditionArguments,
 }
@@ -30,6 +32,7 @@ impl Output {
             force: flags.force,
             format: flags.format,
             metrics: flags.metrics,
+            details: flags.details,
             quiet: flags.quiet,
             conditions: flags.conditions.clone(),
         }

@@ -274,6 +274,9 @@ pub(crate) struct RunArguments {
     /// Format of the result on standard output
     #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
     pub(crate) format: Format,
+    /// Print all of the result, not its summary of at most 25 lines
+    #[arg(long, help_heading = "Output")]
+    pub(crate) details: bool,
     /// Length of an interval in the record and of the progress display [default: 1s; in the record
     /// of a run below 20s shorter, so that it has at least 20]
     #[arg(long, value_name = "TIME", value_parser = interval, help_heading = "Output")]

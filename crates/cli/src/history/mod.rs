@@ -47,8 +47,8 @@ pub(crate) fn execute(arguments: &HistoryArguments) -> Result<ExitCode, Failure>
                 let hint = "`throng history list` shows those that there are";
                 Failure::usage(format!("there is no run {run}"), hint)
             })?;
-            let record = records::read(&history.folder().join(&entry.file))?;
-            records::render(&record, *format)
+            let file = history.folder().join(&entry.file);
+            records::render(&records::read(&file)?, *format, false, Some(&file))
         }
         HistoryCommand::Trend {
             metric,

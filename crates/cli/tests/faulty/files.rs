@@ -205,7 +205,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "record with a name that is no text",
-        command: "run --server $SERVER --names $IN/names.txt --rate 500 --duration 1100ms",
+        command: "run --server $SERVER --names $IN/names.txt --rate 500 --duration 1s --details",
         around: r#"exec "$@" --record $IN/$'\xff.json'"#,
         ends: Ends::without_record(0, "Verdict\n"),
         after: r#"grep -q schema_version $IN/$'\xff.json'"#,

@@ -246,7 +246,7 @@ impl Stage {
     fn arguments(&self) -> Vec<String> {
         let Fault { command, flags, .. } = self.fault;
         let mut line = match command.is_empty() {
-            true => format!("run --transport $T {flags}"),
+            true => format!("run --details --transport $T {flags}"),
             false => format!("{command} {flags}"),
         };
         if command.is_empty() {

@@ -192,7 +192,7 @@ fn conditions_on_a_run_decide_its_exit_code() {
         failed.stderr
     );
     // The result is printed all the same.
-    assert!(failed.ended_with(3).contains("\nVerdict\n"));
+    assert!(failed.ended_with(3).contains("Limit: rate, "));
     assert!(fs::read_to_string(junit).unwrap().contains("<failure"));
     throng(&format!("{run} --fail-if p99>+10%")).refused_with("shows no change", "throng compare");
     let (error, _) = throng("compare-transports --driver sim --fail-if p99>5ms").refused();
@@ -221,7 +221,7 @@ fn conditions_on_a_run_decide_its_exit_code() {
 #[test]
 fn text_and_csv_show_the_course_of_a_run_by_its_intervals() {
     let flags = "run --quiet --driver sim --rate 2000 --duration 3s --interval 100ms";
-    let text = throng(flags).succeeded();
+    let text = throng(&format!("{flags} --details")).succeeded();
     assert!(
         text.contains("\nCourse\n  no warm-up: level from the start"),
         "{text}"
@@ -229,7 +229,7 @@ fn text_and_csv_show_the_course_of_a_run_by_its_intervals() {
     let csv = throng(&format!("{flags} --format csv")).succeeded();
     assert!(csv.lines().next().unwrap().ends_with(",part"), "{csv}");
     assert!(csv.lines().nth(1).unwrap().ends_with(",sustained"), "{csv}");
-    let short = "run --quiet --driver sim --rate 2000 --duration 3s --interval 1s";
+    let short = "run --quiet --driver sim --rate 2000 --duration 3s --interval 1s --details";
     let short = throng(short).succeeded();
     assert!(short.contains("3 intervals are too few"), "{short}");
 }

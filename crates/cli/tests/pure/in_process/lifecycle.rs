@@ -42,7 +42,7 @@ fn each_flag_shapes_the_life_of_connections() {
 #[test]
 fn a_run_without_queries_reads_as_expected() {
     let flags = "run --driver sim --transport tcp --queries-per-connection 0 --connect-rate 500 \
-                 --duration 5s";
+                 --duration 5s --details";
     let text = throng(flags).succeeded();
     let version = env!("CARGO_PKG_VERSION");
     let expected = format!(
@@ -88,7 +88,7 @@ fn a_run_that_opened_no_connection_is_exit_code_1() {
                  --duration 2s --sim-loss 1";
     let text = throng(flags).ended_with(1);
     assert!(
-        text.contains("\n  - no connection could be opened: "),
+        text.contains("\n  why        no connection could be opened: "),
         "{text}"
     );
 }

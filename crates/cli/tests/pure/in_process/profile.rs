@@ -47,7 +47,7 @@ fn clients_are_as_many_as_were_seen_and_ask_as_often() {
     assert_eq!(json(&flags), json(&flags), "the same to the byte");
 
     let text = throng(&format!(
-        "run --driver sim --quiet {flags} --rate-factor 2 --clients 100"
+        "run --driver sim --quiet {flags} --rate-factor 2 --clients 100 --details"
     ))
     .succeeded();
     assert!(

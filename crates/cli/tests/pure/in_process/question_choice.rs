@@ -43,7 +43,10 @@ fn padding_has_the_octets_of_the_label_in_its_sum() {
 fn a_cache_hit_ratio_is_kept_and_told() {
     let ratio = "--random-labels zone.example --cache-hit-ratio 0.8";
     let sim = "run --quiet --driver sim --queries 5000";
-    let text = throng(&format!("{sim} {ratio} --cache-ttl 1s --hot-names 50")).succeeded();
+    let text = throng(&format!(
+        "{sim} {ratio} --cache-ttl 1s --hot-names 50 --details"
+    ))
+    .succeeded();
     for part in [
         "random labels under zone.example; random labels of 10 bytes; 80.0 % repeat one of 50",
         "80.0 % wanted",

@@ -33,17 +33,47 @@ fn a_record_is_what_the_run_printed_and_report_prints_again() {
         let file = folder.path("record.json");
         let json = throng(&format!("report {file} --format json")).succeeded();
         assert_eq!(json, fs::read_to_string(&file).unwrap());
-        let text = throng(&format!("report {file}")).succeeded();
-        let piped = throng_with("report -", json.as_bytes()).succeeded();
+        let text = throng(&format!("report {file} --details")).succeeded();
+        let piped = throng_with("report - --details", json.as_bytes()).succeeded();
         assert_eq!(piped, text);
     }
+}
+
+#[test]
+fn result_is_short_with_the_verdict_first_and_details_on_demand() {
+    let folder = Folder::new("summary");
+    let (file, short) = recorded(&folder, "record.json", "--queries 2000");
+    assert!(short.lines().count() <= 25, "{short}");
+    let first = short.lines().next().unwrap();
+    assert!(
+        first.starts_with("SIMULATION. Undecided: limit unknown. "),
+        "{first}"
+    );
+    assert_eq!(throng(&format!("report {file}")).succeeded(), short);
+    let (_, whole) = recorded(&folder, "other.json", "--queries 2000 --details");
+    assert!(whole.contains("\nVerdict\n  limit: unknown, "), "{whole}");
+    assert_eq!(
+        throng(&format!("report {file} --details")).succeeded(),
+        whole
+    );
+    let (error, hint) = throng(&format!("report {file} --details --format csv")).refused();
+    assert!(
+        error.contains("--details does nothing in this format"),
+        "{error}"
+    );
+    assert!(hint.contains("--format text"), "{hint}");
+    let other = folder.path("other.json");
+    let (error, _) = throng(&format!("report {file} {other} --details")).refused();
+    assert!(error.contains("2 runs: --details is of one run"), "{error}");
+    let (error, _) = throng("capacity --driver sim --details").refused();
+    assert!(error.contains("--details"), "{error}");
 }
 
 /// Five thousand intervals are kept as 625 of eight each, in every rendering.
 #[test]
 fn record_of_a_long_run_has_intervals_that_were_merged() {
     let folder = Folder::new("merged-intervals");
-    let flags = "--rate 200 --duration 5s --interval 1ms";
+    let flags = "--rate 200 --duration 5s --interval 1ms --details";
     let (file, text) = recorded(&folder, "record.json", flags);
     let record = read(&file);
     assert_eq!(

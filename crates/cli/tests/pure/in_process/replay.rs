@@ -23,7 +23,9 @@ fn every_query_of_a_log_is_asked_by_its_client_and_nothing_of_the_log_is_kept() 
     let folder = Folder::new("replay");
     let file = folder.write("query.log", log());
     let record = folder.path("r.json");
-    let finished = throng(&format!("replay {file} --driver sim --record {record}"));
+    let finished = throng(&format!(
+        "replay {file} --driver sim --record {record} --details"
+    ));
     for line in [
         "query.log: bind, 600 queries\n",
         "skipped: 1 lines other than queries\n",

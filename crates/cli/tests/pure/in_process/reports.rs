@@ -67,7 +67,7 @@ fn one_record_becomes_a_page_with_its_labels() {
          --duration 12s --label cpu=2 --label logging=off --record {record}"
     ))
     .succeeded();
-    let text = throng(&format!("report {record}")).succeeded();
+    let text = throng(&format!("report {record} --details")).succeeded();
     assert!(text.contains("labels       cpu=2, logging=off"), "{text}");
     let page = throng(&format!("report {record} --format html")).succeeded();
     for part in [

@@ -27,7 +27,7 @@ fn has_line(text: &str, words: &str) -> bool {
 fn every_section_of_a_result_is_printed() {
     for transport in TRANSPORTS {
         let text = throng(&format!(
-            "run --driver sim --transport {transport} --queries 2000"
+            "run --driver sim --transport {transport} --queries 2000 --details"
         ))
         .succeeded();
         let mut sections = vec!["Result", "Latency", "Course", "Clients", "RCODEs"];
@@ -132,7 +132,8 @@ fn a_simulated_delay_is_the_latency() {
 
 #[test]
 fn no_response_at_all_is_exit_code_1_with_the_whole_result() {
-    let text = throng("run --driver sim --quiet --queries 5 --loss 1 --timeout 50ms").ended_with(1);
+    let text = throng("run --driver sim --quiet --queries 5 --loss 1 --timeout 50ms --details")
+        .ended_with(1);
     let timed_out = text.lines().find(|line| line.starts_with("    timed out"));
     let words: Vec<&str> = timed_out.unwrap().split_whitespace().collect();
     assert_eq!(

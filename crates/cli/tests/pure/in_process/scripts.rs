@@ -89,7 +89,7 @@ fn a_run_follows_a_script_and_keeps_what_it_measured() {
     for transport in ["udp", "dot", "doq"] {
         let record = folder.path("record.json");
         let flags = format!("run --driver sim --transport {transport} --clients 8 --script {path}");
-        let text = throng(&format!("{flags} --record {record}")).succeeded();
+        let text = throng(&format!("{flags} --record {record} --details")).succeeded();
         assert!(
             text.contains("polite.lua, 8 clients: 7 returned, 1 failed"),
             "{text}"

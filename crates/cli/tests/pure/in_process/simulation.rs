@@ -59,7 +59,7 @@ fn preset_of_a_million_clients_says_how_many_workers_they_need() {
 fn text_says_first_that_it_is_a_simulation_and_then_how_its_server_fared() {
     let model = "--sim-service-time 1ms --sim-workers 2 --sim-queue 10 --sim-cache-ttl 1s";
     let text = throng(&format!(
-        "run --driver sim --rate 1000 --duration 2s --quiet {model} --sim-cache-size 500"
+        "run --driver sim --rate 1000 --duration 2s --quiet {model} --sim-cache-size 500 --details"
     ));
     let text = text.succeeded();
     assert!(

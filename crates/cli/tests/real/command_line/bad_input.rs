@@ -185,7 +185,7 @@ fn a_target_that_was_not_looked_for_and_is_not_there_is_exit_code_1() {
         let server = format!("--server {address} --names {names} --transport {transport}");
         let flags = "--no-preflight --duration 200ms --outstanding 2 --timeout 100ms";
         let text = throng(&format!("run --quiet {server} {flags}")).ended_with(1);
-        assert!(text.contains("\nVerdict\n"), "{text}");
+        assert!(text.contains("\nEverything else: "), "{text}");
         assert!(
             text.contains(&format!("{transport} to {address}")),
             "{text}"

@@ -202,7 +202,7 @@ fn an_agent_that_is_lost_is_named() {
     // Long enough for a host that takes its time to start it.
     let mut running = Running::begin(&format!(
         "{} --clients 8 --rate 400 --arrival constant --duration 1m --interval 100ms \
-         --on-agent-loss continue --record {path}",
+         --on-agent-loss continue --details --record {path}",
         fleet.flags
     ));
     // With the checkpoint before it, of both.

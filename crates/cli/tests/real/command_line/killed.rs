@@ -37,7 +37,7 @@ fn kill(name: &str, agents: &str) {
         record.measured_ns
     );
     let text = throng(&format!("report {kept}")).succeeded();
-    assert!(text.contains("then it was killed"), "{text}");
+    assert!(text.contains("Killed. "), "{text}");
 
     let finished = throng(&format!("run {run} --duration 1s"));
     assert!(

@@ -113,7 +113,7 @@ fn check<'a>(lost: &'a Lost, code: i32, intervals: u64, how: &str) -> &'a RunRec
     assert_eq!(lost.code, Some(code), "{}", lost.stderr);
     let told = format!("agent 2 was lost ({how}");
     assert!(lost.stderr.contains(&told), "{}", lost.stderr);
-    assert!(lost.stdout.contains("an agent was lost"), "{}", lost.stdout);
+    assert!(lost.stdout.contains("Agent lost. "), "{}", lost.stdout);
     let record = lost.record.as_ref().unwrap();
     assert_eq!(record.ended_by, EndedBy::AgentLost);
     assert_eq!(record.agent_count, 3);

@@ -47,7 +47,7 @@ fn auto_finds_the_process_behind_the_target_and_both_ends_are_in_the_record() {
             "{warnings}"
         );
     }
-    let text = throng(&run(&responder, &names, "--observe auto")).succeeded();
+    let text = throng(&run(&responder, &names, "--observe auto --details")).succeeded();
     assert!(text.contains("\nServer\n"), "{text}");
     assert!(text.contains("CPU seconds per 1,000 queries"), "{text}");
     let csv = throng(&run(&responder, &names, "--observe auto --format csv")).succeeded();
@@ -61,7 +61,8 @@ fn a_source_that_tells_nothing_is_a_line_and_a_gap_and_the_run_goes_on() {
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let port = ClosedTcpPort::new();
     let closed = port.address();
-    let observe = format!("--observe bind=http://{closed}/ --observe process=no-such-program");
+    let sources = format!("--observe bind=http://{closed}/ --observe process=no-such-program");
+    let observe = format!("{sources} --details");
     let text = throng(&run(&responder, &names, &observe)).succeeded();
     assert!(text.contains("Connection refused"), "{text}");
     assert!(text.contains("statistics-channels"), "{text}");

@@ -95,7 +95,7 @@ fn a_restart_is_an_outage_around_it_and_nowhere_else() {
         assert!(results.contains(words), "no `{words}`: {results}");
     }
     let record = folder.path("out/records/operation=restart,server=bind,r1.json");
-    let text = crate::process::throng(&format!("report {record} --format text")).succeeded();
+    let text = crate::process::throng(&format!("report {record} --details")).succeeded();
     assert!(text.contains("Operations\n  restart at "), "{text}");
     assert_eq!(left_in(&folder), 0);
 }

@@ -63,7 +63,7 @@ fn reports_have_a_row_for_each_agent_and_where_it_was_placed() {
     let path = folder.path("record.json");
     let placed = execute(&format!(
         "env THRONG_NODE=node-7 THRONG_ZONE=eu-1a THRONG_POD=agents-0 {THRONG} run --quiet \
-         --agents 3 --clients 6 --rate 600 --duration 1s --timeout 20s --record {path}"
+         --agents 3 --clients 6 --rate 600 --duration 1s --timeout 20s --details --record {path}"
     ));
     let text = placed.succeeded();
     let (_, rows) = text.split_once("\nAgents\n").unwrap();
@@ -203,7 +203,7 @@ fn an_interrupt_ends_all_parts_with_a_complete_record() {
     signal(&running.child, "INT");
     let (code, stdout, stderr) = running.ended();
     assert_eq!(code, Some(130), "{stderr}");
-    assert!(stdout.contains("then interrupted"), "{stdout}");
+    assert!(stdout.contains("Interrupted. "), "{stdout}");
     let record = RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(record.ended_by, EndedBy::Interrupted);
     let counts = &record.total.counts;

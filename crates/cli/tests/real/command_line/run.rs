@@ -12,7 +12,10 @@ fn self_test_names_the_built_in_responder_as_its_target() {
     for transport in TRANSPORTS {
         let text = throng(&format!("run --transport {transport} --queries 2000")).succeeded();
         let start = format!(": self-test, {transport} to the built-in responder (127.0.0.1:");
-        assert!(text.lines().next().unwrap().contains(&start), "{text}");
+        assert!(
+            text.starts_with("Self-test. ") && text.contains(&start),
+            "{text}"
+        );
         let target = "- the target is the responder built into this";
         assert!(text.contains(target), "no `{target}` in {text}");
     }

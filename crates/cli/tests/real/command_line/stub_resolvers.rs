@@ -16,7 +16,7 @@ fn run_goes_on_with_the_second_server_and_says_so() {
     let file = folder.path("r.json");
     let flags = "--rate 100 --duration 1s --retry glibc,timeout=1 --quiet";
     let servers = format!("--server {} --server {alive}", closed.address());
-    let run = format!("run {servers} --names {names} {flags} --record {file}");
+    let run = format!("run {servers} --names {names} {flags} --details --record {file}");
     let text = throng(&run).succeeded();
     let record = RunRecord::from_json(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let counts = &record.total.counts;

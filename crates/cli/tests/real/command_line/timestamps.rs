@@ -57,7 +57,7 @@ fn all_forms_show_where_the_time_went() {
     let folder = Folder::new("timestamps-forms");
     let record = folder.path("record.json");
     let flags = "run --quiet --timestamps kernel --rate 500 --duration 300ms";
-    let text = throng(&format!("{flags} --record {record}")).succeeded();
+    let text = throng(&format!("{flags} --details --record {record}")).succeeded();
     assert!(text.contains("\nWhere the time went\n"), "{text}");
     assert!(
         text.contains("in the generator  wire and server  for the reader\n"),

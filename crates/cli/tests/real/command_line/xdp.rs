@@ -161,7 +161,7 @@ fn every_frame_that_the_other_end_drops_is_counted_there_and_here() {
     responder.signal("STOP");
     let text = wire.near.throng(&format!(
         "run --quiet --driver xdp --interface near --server {} --names {names} --no-preflight \
-         --queries 20000 --outstanding 20000 --clients 20 --timeout 1s --record {path}",
+         --queries 20000 --outstanding 20000 --clients 20 --timeout 1s --details --record {path}",
         responder.address()
     ));
     let text = text.ended_with(1);
@@ -219,7 +219,7 @@ fn a_run_that_is_killed_leaves_no_program_and_a_second_one_is_refused() {
     }
     let text = wire
         .near
-        .throng(&format!("{flags} --queries 5"))
+        .throng(&format!("{flags} --queries 5 --details"))
         .succeeded();
     assert!(text.contains("on near, native copy mode"), "{text}");
 }
