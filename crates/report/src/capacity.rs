@@ -10,13 +10,14 @@ use measure::scenario::DriverKind;
 use crate::table::{Align, Table};
 use crate::text::questions;
 
-/// The result for people, ending in a line break.
+/// The result for people, its answer first, ending in a line break.
 pub fn text(capacity: &Capacity) -> String {
-    let mut text = header(capacity);
+    let mut text = what_was_sought(capacity);
     let _ = write!(text, "\nCapacity\n{}", answer(capacity));
     if !capacity.latency.is_empty() {
         let _ = write!(text, "\nLatency below the limit\n{}", latencies(capacity));
     }
+    let _ = write!(text, "\nSearch\n{}", search(capacity));
     let _ = write!(text, "\nTrials\n{}", trials(capacity));
     if !capacity.notes.is_empty() {
         text.push('\n');
@@ -34,7 +35,8 @@ pub fn json(capacity: &Capacity) -> String {
     json
 }
 
-fn header(capacity: &Capacity) -> String {
+/// In a line.
+fn what_was_sought(capacity: &Capacity) -> String {
     let scenario = &capacity.scenario;
     let kind = match (capacity.driver, capacity.self_test) {
         (DriverKind::Sim, _) => "SIMULATION in virtual time, ",
@@ -42,10 +44,15 @@ fn header(capacity: &Capacity) -> String {
         _ => "",
     };
     let target = scenario.server_name.as_ref().unwrap_or(&scenario.target);
-    let mut text = format!(
+    format!(
         "throng {}: {kind}capacity of {target} over {}\n",
         capacity.throng_version, scenario.transport
-    );
+    )
+}
+
+/// What the trials were made of.
+fn search(capacity: &Capacity) -> String {
+    let scenario = &capacity.scenario;
     let mut table = Table::new([Align::Left, Align::Left]);
     let facts = &capacity.search;
     let load = match (facts.sought, facts.rate_per_client_qps) {
@@ -68,8 +75,7 @@ fn header(capacity: &Capacity) -> String {
             seconds(capacity.elapsed_ns)
         ),
     ]);
-    table.write_to(&mut text);
-    text
+    table.text()
 }
 
 /// What was sustained, where the limit is, and what it is.

@@ -183,7 +183,10 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
     let finished = throng(flags);
     let progress = finished.stderr.clone();
     let text = finished.succeeded();
+    let third = text.lines().nth(2).unwrap();
+    assert_eq!(third, "Capacity", "{text}");
     for words in [
+        "\nSearch\n  load             open loop; ",
         "SIMULATION in virtual time, capacity of 192.0.2.53:53 over udp\n",
         "\nCapacity\n  sustained      ",
         "\n  limit between  ",
