@@ -99,7 +99,7 @@ pub(crate) struct FleetAgentArguments {
 /// Where and how lead and agents run in Kubernetes.
 #[derive(Debug, Args)]
 pub(crate) struct PodsArguments {
-    /// Name of the run, with which those of its objects begin [default: `throng-` and 16 characters]
+    /// Name of the run, with which those of its objects begin [default: `throng-` and 16 digits]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Namespace [default: that of the context]

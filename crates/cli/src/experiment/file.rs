@@ -152,7 +152,7 @@ impl Experiment {
             None => Ok(self.flags.extend(flags)),
             Some(given) => Err(Failure::usage(
                 format!("`{}` is decided by the fleet", given.name),
-                "leave it out of the experiment's file; --agents N of `throng fleet run` says how many",
+                "leave it out of the file; --agents N of `throng fleet run` says how many",
             )),
         }
     }

@@ -18,7 +18,7 @@ use crate::signals::Interrupt;
 const QUESTIONS_MAX: usize = 200;
 /// How often what a line has lost is asked again, at most.
 const ROUNDS_MAX: usize = 20;
-/// How long what was changed may take to answer at least so many queries in a row, within that time.
+/// How long what was changed may take to answer that many queries in a row, each try within a time.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const WAIT_EACH: Duration = Duration::from_secs(2);
 const IN_A_ROW: u64 = 20;

@@ -110,7 +110,7 @@ fn check_reach(turns: &[Turn]) -> Result<(), Failure> {
         None => Ok(()),
         Some(turn) => Err(Failure::usage(
             format!("{turn}: agents in pods do not reach a server that is started on this host"),
-            "write topology = \"kubernetes\" under [lab], or `server` under [run] for one that runs",
+            "write topology = \"kubernetes\" under [lab], or the `server` that runs under [run]",
         )),
     }
 }
