@@ -148,13 +148,14 @@ impl Experiment {
     pub(super) fn lead(&mut self, flags: Vec<Given>) -> Result<(), Failure> {
         let levels = self.axes.iter().flat_map(|axis| &axis.levels);
         let mut all = levels.flat_map(|level| &level.flags).chain(&self.flags);
-        match all.find(|given| OF_AGENTS.contains(&given.name.as_str())) {
-            None => Ok(self.flags.extend(flags)),
-            Some(given) => Err(Failure::usage(
+        if let Some(given) = all.find(|given| OF_AGENTS.contains(&given.name.as_str())) {
+            return Err(Failure::usage(
                 format!("`{}` is decided by the fleet", given.name),
                 "leave it out of the file; --agents N of `throng fleet run` says how many",
-            )),
+            ));
         }
+        self.flags.extend(flags);
+        Ok(())
     }
 }
 
