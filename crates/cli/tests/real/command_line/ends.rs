@@ -387,7 +387,7 @@ fn what_may_be_a_secret_is_sent_and_neither_recorded_nor_shown() {
         responder.address()
     );
     let record = throng(&format!("{run} --format json")).succeeded();
-    let text = throng(&run).succeeded();
+    let text = throng(&format!("{run} --details")).succeeded();
     for shown in [&record, &text] {
         assert!(!shown.contains("s3cret"), "{shown}");
         assert!(shown.contains("user-agent: shown"), "{shown}");
@@ -405,7 +405,7 @@ fn characters_that_control_a_terminal_are_shown_and_not_sent_to_it() {
     let label = format!("by=\u{1b}]0;owned\u{7}\u{9b}31m{hidden}");
     let run = format!("run --quiet --driver sim --rate 100 --duration 100ms --label {label}");
     throng(&format!("{run} --record {record}")).succeeded();
-    for format in ["text", "markdown", "csv", "json"] {
+    for format in ["text", "text --details", "markdown", "csv", "json"] {
         let shown = throng(&format!("report {record} --format {format}")).succeeded();
         // The line ends of CSV are these two together.
         let lines = shown.replace("\r\n", "\n");
@@ -414,7 +414,7 @@ fn characters_that_control_a_terminal_are_shown_and_not_sent_to_it() {
             .find(|it| (it.is_control() && !"\n\t".contains(*it)) || hidden.contains(*it));
         assert_eq!(control, None, "{format}: {shown}");
     }
-    let shown = throng(&format!("report {record} --format text")).succeeded();
+    let shown = throng(&format!("report {record} --details")).succeeded();
     let visible = "\\u001b]0;owned\\u0007\\u009b31m\\u202e\\u2066\\u200f\\u061c";
     assert!(shown.contains(visible), "{shown}");
     let page = throng(&format!("report {record} --format html")).succeeded();

@@ -35,7 +35,7 @@ fn targets_of_a_scenario_are_told_apart_and_add_up() {
     );
     for processes in [1, 2] {
         let file = folder.path("r.json");
-        let flags = format!("--quiet --workers 2 --agents {processes} --record {file}");
+        let flags = format!("--quiet --details --workers 2 --agents {processes} --record {file}");
         let text = throng(&format!("run {scenario} {flags}")).succeeded();
         let record = read(&file);
         let of = |it: &TargetRecord| {
@@ -65,7 +65,7 @@ fn targets_of_a_scenario_are_told_apart_and_add_up() {
             row(&refusing.address().to_string()).contains("REFUSED 100"),
             "{text}"
         );
-        for form in ["html", "markdown", "text"] {
+        for form in ["html", "markdown", "text --details"] {
             let report = throng(&format!("report {file} --format {form}")).succeeded();
             assert!(report.contains("NOERROR 300"), "{form}: {report}");
         }
