@@ -210,18 +210,22 @@ const TIMES: [Times; 3] = [
 
 /// Everything that is shown.
 pub(crate) fn families(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> {
+    let mut families = every_family(all, scrapes);
+    families.retain(|family| !family.samples.is_empty());
+    families
+}
+
+/// Every family that a command can have, with or without samples.
+fn every_family(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> {
+    let shown = all.newest.as_ref().map(|newest| &newest.shown);
+    let observed = shown.iter().flat_map(|it| &it.observations);
     let mut families = run(all);
     families.extend(traffic(all));
     families.extend(generator(all));
     families.extend(groups(all));
-    if let Some(newest) = &all.newest {
-        families.extend(agents(&newest.shown.agents));
-        families.extend(observations(
-            newest.shown.observations.iter().map(AsRef::as_ref),
-        ));
-    }
+    families.extend(agents(shown.map_or(&[], |it| &it.agents)));
+    families.extend(observations(observed.map(AsRef::as_ref)));
     families.extend(own(all, scrapes));
-    families.retain(|family| !family.samples.is_empty());
     families
 }
 
@@ -525,3 +529,6 @@ fn of_scrapes(scrapes: ScrapeCounts) -> [Family; 3] {
         ),
     ]
 }
+
+#[cfg(test)]
+mod dashboards;
