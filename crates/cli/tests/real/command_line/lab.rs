@@ -19,10 +19,10 @@ use testing::wait;
 use crate::process::THRONG;
 
 /// The servers of one test; all have ended when it is dropped.
-struct Lab(Folder);
+pub(crate) struct Lab(pub(crate) Folder);
 
 impl Lab {
-    fn new(test: &str) -> Lab {
+    pub(crate) fn new(test: &str) -> Lab {
         Lab(Folder::new(test))
     }
 
@@ -31,11 +31,11 @@ impl Lab {
         execute(&format!("env TMPDIR={folder} {THRONG} {flags}"))
     }
 
-    fn up(&self, flags: &str) -> String {
+    pub(crate) fn up(&self, flags: &str) -> String {
         self.throng(&format!("lab up {flags}")).succeeded()
     }
 
-    fn list(&self) -> Vec<Value> {
+    pub(crate) fn list(&self) -> Vec<Value> {
         let json = self.throng("lab list --format json").succeeded();
         serde_json::from_str(&json).unwrap()
     }
@@ -107,7 +107,7 @@ fn a_server_stays_until_it_is_ended_and_the_commands_it_offers_work() {
         .refused_with("no server `bind`", "throng lab list");
 }
 
-fn address<'a>(server: &'a Value, transport: &str) -> &'a str {
+pub(crate) fn address<'a>(server: &'a Value, transport: &str) -> &'a str {
     let addresses = server["addresses"].as_array().unwrap();
     let found = addresses.iter().find(|pair| pair[0] == transport);
     found.unwrap()[1].as_str().unwrap()

@@ -15,6 +15,7 @@ mod compare;
 mod compare_transports;
 #[path = "../../../../measure/tests/conforms/mod.rs"]
 mod conforms;
+mod dashboards;
 mod dialling;
 mod dnsperf;
 mod doctor;

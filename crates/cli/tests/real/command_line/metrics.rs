@@ -9,7 +9,7 @@ use std::time::Duration;
 use measure::RunRecord;
 use observe::{Reading, exposition};
 use testing::folder::Folder;
-use testing::program::Running;
+use testing::program::{Running, signal};
 use testing::wait;
 
 use crate::process::{THRONG, throng};
@@ -21,15 +21,15 @@ const ATTEMPTS_MAX: usize = 5;
 
 /// A command with metrics, killed when dropped. Its standard output is a pipe that holds 64 KiB,
 /// and its result is longer: it waits for the reader of the pipe, and is scraped until then.
-struct Watched {
+pub(crate) struct Watched {
     child: Running,
-    at: SocketAddr,
+    pub(crate) at: SocketAddr,
     /// Keeps standard error open.
     _stderr: BufReader<std::process::ChildStderr>,
 }
 
 impl Watched {
-    fn start(line: &str) -> Watched {
+    pub(crate) fn start(line: &str) -> Watched {
         let mut command = Command::new(THRONG);
         command.args(line.split_whitespace()).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -70,12 +70,22 @@ impl Watched {
     }
 
     /// The result, for which the command has waited to end.
-    fn result(mut self) -> String {
+    fn result(self) -> String {
+        self.result_with(0)
+    }
+
+    /// The result of a command that ends with this exit code.
+    pub(crate) fn result_with(mut self, exit_code: i32) -> String {
         let mut text = String::new();
         let mut stdout = self.child.stdout.take().unwrap();
         stdout.read_to_string(&mut text).unwrap();
-        assert!(self.child.wait().unwrap().success());
+        assert_eq!(self.child.wait().unwrap().code(), Some(exit_code));
         text
+    }
+
+    /// Interrupts the run, which ends with a complete record.
+    pub(crate) fn interrupt(&self) {
+        signal(&self.child, "INT");
     }
 }
 
@@ -239,29 +249,33 @@ fn comparisons_and_experiments_add_up_their_runs() {
     }
 }
 
-/// Prometheus, which scrapes `at` each second, native histograms included.
-struct Prometheus {
+/// Prometheus, which scrapes a command each second.
+pub(crate) struct Prometheus {
     _child: Running,
     at: SocketAddr,
 }
 
+/// The flag with which Prometheus has native histograms beside the classic ones.
+pub(crate) const NATIVE: &str = "--enable-feature=native-histograms";
+
 impl Prometheus {
-    fn start(folder: &Folder, of: SocketAddr) -> Prometheus {
+    pub(crate) fn start(folder: &Folder, of: SocketAddr, flags: &[&str]) -> Prometheus {
         // The configuration of the documents, but for the address.
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        let text = fs::read_to_string(format!("{root}/deploy/prometheus/scrape.yaml")).unwrap();
-        let text = text.replace("127.0.0.1:9350", &of.to_string());
+        let read = |name| fs::read_to_string(format!("{root}/deploy/prometheus/{name}")).unwrap();
+        let text = read("scrape.yaml").replace("127.0.0.1:9350", &of.to_string());
         let config = folder.write("prometheus.yml", &text);
-        for attempt in 0..ATTEMPTS_MAX {
+        folder.write("alerts.yml", read("alerts.yml"));
+        for _ in 0..ATTEMPTS_MAX {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let at = listener.local_addr().unwrap();
             drop(listener);
-            let data = folder.path(&format!("data-{attempt}"));
+            let data = folder.path(&format!("data-{}", at.port()));
             let mut command = Command::new("prometheus");
             command.arg(format!("--config.file={config}"));
             command.arg(format!("--storage.tsdb.path={data}"));
             command.arg(format!("--web.listen-address={at}"));
-            command.arg("--enable-feature=native-histograms");
+            command.args(flags);
             command.stdin(Stdio::null());
             command.stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = Running(command.spawn().unwrap());
@@ -278,14 +292,31 @@ impl Prometheus {
 
     /// The value of an expression, once it has one.
     fn value(&self, expression: &str) -> Option<f64> {
+        self.values(expression).first().copied()
+    }
+
+    /// The values of all series that an expression has now.
+    ///
+    /// # Panics
+    ///
+    /// If Prometheus refuses the expression.
+    pub(crate) fn values(&self, expression: &str) -> Vec<f64> {
         let encoded: String = expression
             .bytes()
             .map(|byte| format!("%{byte:02X}"))
             .collect();
-        let text = get(self.at, &format!("/api/v1/query?query={encoded}"))?;
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let value = &json["data"]["result"][0]["value"][1];
-        value.as_str()?.parse().ok()
+        let json = self.api(&format!("query?query={encoded}"));
+        let json = json.unwrap_or_else(|| panic!("refused: {expression}"));
+        let series = json["data"]["result"].as_array().unwrap();
+        // That of a histogram is none of `value`.
+        let values = series.iter().filter_map(|it| it["value"][1].as_str());
+        values.map(|value| value.parse().unwrap()).collect()
+    }
+
+    /// The answer of its API to a request; none if it is an error.
+    pub(crate) fn api(&self, request: &str) -> Option<serde_json::Value> {
+        let text = get(self.at, &format!("/api/v1/{request}"))?;
+        Some(serde_json::from_str(&text).unwrap())
     }
 }
 
@@ -298,7 +329,7 @@ fn prometheus_has_exact_counts_and_the_native_p99_of_the_record() {
     );
     // Of a simulation, what is scraped is already whole.
     watched.last();
-    let prometheus = Prometheus::start(&folder, watched.at);
+    let prometheus = Prometheus::start(&folder, watched.at, &[NATIVE]);
     let count = wait::for_some("a native histogram", || {
         prometheus.value("histogram_count(throng_latency_seconds)")
     });

@@ -1,0 +1,321 @@
+//! The dashboards and the alerts of `deploy`, asked of Prometheus while it scrapes real runs.
+
+use std::fs;
+
+use measure::RunRecord;
+use serde_json::Value;
+use testing::folder::Folder;
+use testing::program::execute;
+use testing::wait;
+
+use crate::lab::{Lab, address};
+use crate::metrics::{NATIVE, Prometheus, Watched};
+use crate::process::Responder;
+
+const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
+const BOARDS: [&str; 4] = ["run", "fleet", "servers", "node"];
+/// Metrics that only a run with agents or with groups of clients has begin so.
+const OF_AGENTS_OR_GROUPS: [&str; 2] = ["throng_agent_", "throng_group_"];
+
+/// An expression, and where it is from.
+struct Expression {
+    of: String,
+    text: String,
+}
+
+impl Expression {
+    fn is_of_agents_or_groups(&self) -> bool {
+        let mut metrics = OF_AGENTS_OR_GROUPS.iter();
+        metrics.any(|metric| self.text.contains(metric))
+    }
+}
+
+fn list<'a>(json: &'a Value, name: &str) -> &'a [Value] {
+    json[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The expressions of all panels and variables, with values for the variables.
+fn of_boards(run: &Watched) -> Vec<Expression> {
+    let mut all = Vec::new();
+    for board in BOARDS {
+        let text = fs::read_to_string(format!("{DEPLOY}/grafana/{board}.json")).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let mut add = |title: &Value, expression: &str| {
+            let text = expression.replace("$__rate_interval", "5s");
+            let text = text.replace("$__range", "1m");
+            let text = text.replace("$instance", &run.at.to_string());
+            let text = text.replace("$job", "throng").replace("$source", ".*");
+            assert!(!text.contains('$'), "{board}: {title}: {text}");
+            let of = format!("{board}: {}", title.as_str().unwrap());
+            all.push(Expression { of, text });
+        };
+        for panel in list(&json, "panels") {
+            for target in list(panel, "targets") {
+                add(&panel["title"], target["expr"].as_str().unwrap());
+            }
+        }
+        for variable in list(&json["templating"], "list") {
+            if let Some(query) = variable["query"]["query"].as_str() {
+                let inner = query.strip_prefix("label_values(").unwrap();
+                add(&variable["name"], inner.rsplit_once(',').unwrap().0);
+            }
+        }
+    }
+    all
+}
+
+/// The conditions of the alerts, without their thresholds, as Prometheus has read them.
+fn of_alerts(prometheus: &Prometheus) -> Vec<Expression> {
+    let json = prometheus.api("rules").unwrap();
+    let rules = list(&json["data"], "groups").iter();
+    let rules = rules.flat_map(|group| list(group, "rules"));
+    let conditions = rules.map(|rule| {
+        let of = rule["name"].as_str().unwrap().to_owned();
+        let condition = rule["query"].as_str().unwrap();
+        let (text, threshold) = [" > ", " == "]
+            .iter()
+            .find_map(|comparison| condition.rsplit_once(comparison))
+            .unwrap_or_else(|| panic!("{of} has no threshold: {condition}"));
+        assert!(threshold.parse::<f64>().is_ok(), "{of}: {condition}");
+        let text = text.to_owned();
+        Expression { of, text }
+    });
+    conditions.collect()
+}
+
+/// Waits until each expression has a number.
+fn check(prometheus: &Prometheus, histograms: &str, expressions: &[Expression]) {
+    assert!(!expressions.is_empty());
+    for Expression { of, text } in expressions {
+        let what = format!("a value of {of}, {histograms}: `{text}`");
+        wait::until(&what, || {
+            let values = prometheus.values(text);
+            values.iter().any(|value| value.is_finite())
+        });
+    }
+}
+
+/// The only value of the panel with this title, which is missing after a scrape that timed out.
+fn headline(prometheus: &Prometheus, boards: &[Expression], title: &str) -> f64 {
+    let panel = boards.iter().find(|it| it.of == title).unwrap();
+    wait::for_some(title, || match *prometheus.values(&panel.text) {
+        [value] => Some(value),
+        _ => None,
+    })
+}
+
+/// Ends the run, and compares the panels of its result with its record, which is returned.
+fn check_result(run: Watched, stores: &[(&str, f64, Prometheus)]) -> RunRecord {
+    let boards = of_boards(&run);
+    run.interrupt();
+    let ended = r#"throng_run_phase{phase="ended"}"#;
+    for (_, _, prometheus) in stores {
+        wait::until("the last scrape", || prometheus.values(ended) == [1.0]);
+    }
+    let headlines: Vec<_> = stores
+        .iter()
+        .map(|(_, _, prometheus)| {
+            let titles = ["Sent", "Completed", "Lost", "Lost share", "p99 so far"];
+            titles.map(|title| headline(prometheus, &boards, &format!("run: {title}")))
+        })
+        .collect();
+    let record = RunRecord::from_json(&run.result_with(130)).unwrap();
+    let counts = &record.total.counts;
+    let lost = counts.lost() as f64;
+    let p99 = record.total.distributions.latency.percentile(0.99).unwrap() as f64 / 1e9;
+    for ((histograms, bound, _), [sent, completed, lost_shown, share, p99_shown]) in
+        stores.iter().zip(headlines)
+    {
+        assert_eq!(sent, counts.sent as f64, "{histograms}");
+        assert_eq!(completed, counts.responses as f64, "{histograms}");
+        assert_eq!(lost_shown, lost, "{histograms}");
+        assert_eq!(share, lost / counts.offered as f64, "{histograms}");
+        let factor = (p99_shown / p99).max(p99 / p99_shown);
+        assert!(
+            factor < *bound,
+            "{histograms}: p99 {p99_shown} s, recorded {p99} s"
+        );
+    }
+    record
+}
+
+/// Prometheus with native histograms and without, each with the width of its buckets, and 1 % more
+/// for those of the record.
+fn stores(folder: &Folder, run: &Watched) -> [(&'static str, f64, Prometheus); 2] {
+    let start = |flags: &[&str]| Prometheus::start(folder, run.at, flags);
+    [
+        ("native histograms", 1.022 * 1.01, start(&[NATIVE])),
+        ("classic histograms", 2.5 * 1.01, start(&[])),
+    ]
+}
+
+/// What a run observes of CoreDNS and the BIND behind it, and of Unbound.
+fn observed(lab: &Lab) -> String {
+    lab.up("coredns --data zone:20,ttl=1s --set behind=udp --set options=cache");
+    lab.up("unbound --data zone:20,ttl=1s --set statistics=on");
+    let servers = lab.list();
+    let server = |name| servers.iter().find(|it| it["name"] == name).unwrap();
+    let [coredns, unbound] = ["coredns", "unbound"].map(server);
+    let [folder, of_unbound] =
+        [coredns, unbound].map(|server| server["folder"].as_str().unwrap().to_owned());
+    let folders = fs::read_dir(lab.0.folder()).unwrap();
+    let mut folders = folders.map(|it| it.unwrap().path());
+    let is_bind = |name: &str| name.starts_with("throng-named-");
+    let bind = folders.find(|path| is_bind(path.file_name().unwrap().to_str().unwrap()));
+    let bind = bind.unwrap();
+    let configuration = fs::read_to_string(bind.join("named.conf")).unwrap();
+    let (_, channel) = configuration.split_once("statistics-channels").unwrap();
+    let (_, port) = channel.split_once(" port ").unwrap();
+    let port = port.split_whitespace().next().unwrap();
+    let process = fs::read_to_string(bind.join("named.pid")).unwrap();
+    format!(
+        "--server {} --names {folder}/names --observe auto --observe bind=http://127.0.0.1:{port}/ \
+         --observe process={} --observe unbound={of_unbound}/control",
+        address(coredns, "udp"),
+        process.trim()
+    )
+}
+
+#[test]
+fn dashboards_and_alerts_have_values_of_a_run_and_its_result_is_that_of_the_record() {
+    let folder = Folder::new("dashboards-run");
+    let lab = Lab::new("dashboards-lab");
+    let run = Watched::start(&format!(
+        "run --rate 300 --duration 10m --format json --metrics 127.0.0.1:0 {}",
+        observed(&lab)
+    ));
+    let stores = stores(&folder, &run);
+    for (histograms, _, prometheus) in &stores {
+        let mut expressions = of_boards(&run);
+        expressions.extend(of_alerts(prometheus));
+        expressions.retain(|it| !it.is_of_agents_or_groups());
+        check(prometheus, histograms, &expressions);
+    }
+    check_result(run, &stores);
+}
+
+#[test]
+fn dashboards_and_alerts_have_values_of_agents_and_groups() {
+    let folder = Folder::new("dashboards-agents");
+    let responder = Responder::start("udp:127.0.0.1:0", "--loss 0.1");
+    let names = folder.write("names.txt", "a.example A\n");
+    let scenario = folder.write(
+        "s.toml",
+        "duration = '10m'\n[[clients]]\nname = 'a'\nrate = '200'\n\
+         [[clients]]\nname = 'b'\nrate = '100'\n",
+    );
+    let run = Watched::start(&format!(
+        "run {scenario} --server {} --names {names} --timeout 2s --agents 2 --format json \
+         --metrics 127.0.0.1:0",
+        responder.address()
+    ));
+    let stores = stores(&folder, &run);
+    for (histograms, _, prometheus) in &stores {
+        let mut expressions = of_boards(&run);
+        expressions.extend(of_alerts(prometheus));
+        expressions.retain(Expression::is_of_agents_or_groups);
+        check(prometheus, histograms, &expressions);
+    }
+    let boards = of_boards(&run);
+    for (_, _, prometheus) in &stores {
+        wait::until("lost queries", || {
+            headline(prometheus, &boards, "run: Lost") > 0.0
+        });
+    }
+    let record = check_result(run, &stores);
+    assert!(record.total.counts.lost() > 0);
+}
+
+/// Alerts, with the values of their series each 10 s where they fire.
+const FIRING: [(&str, &[(&str, &str)]); 7] = [
+    (
+        "ThrongQueriesLost",
+        &[
+            ("throng_queries_sent_total{}", "0+100x30"),
+            ("throng_queries_timed_out_total{}", "0+1x30"),
+            ("throng_queries_connection_lost_total{}", "0x30"),
+            ("throng_queries_exchange_failed_total{}", "0x30"),
+        ],
+    ),
+    (
+        "ThrongLatencyHigh",
+        &[
+            (r#"throng_latency_seconds_bucket{le="0.1"}"#, "0+98x30"),
+            (r#"throng_latency_seconds_bucket{le="0.2"}"#, "0+100x30"),
+            (r#"throng_latency_seconds_bucket{le="+Inf"}"#, "0+100x30"),
+        ],
+    ),
+    (
+        "ThrongGeneratorLate",
+        &[
+            (
+                r#"throng_send_lateness_seconds_bucket{le="0.01"}"#,
+                "0+98x30",
+            ),
+            (
+                r#"throng_send_lateness_seconds_bucket{le="0.02"}"#,
+                "0+100x30",
+            ),
+            (
+                r#"throng_send_lateness_seconds_bucket{le="+Inf"}"#,
+                "0+100x30",
+            ),
+        ],
+    ),
+    (
+        "ThrongQueriesNotSent",
+        &[(
+            r#"throng_queries_not_sent_total{reason="no_free_id"}"#,
+            "0+1x30",
+        )],
+    ),
+    (
+        "ThrongAgentLost",
+        &[(r#"throng_agent_up{agent="1"}"#, "1x5 0x25")],
+    ),
+    (
+        "ThrongSnapshotsMissed",
+        &[("throng_snapshots_missed_total{}", "0x20 1+1x10")],
+    ),
+    (
+        "ThrongObservationStale",
+        &[(r#"throng_observed_up{source="host"}"#, "1x5 0x25")],
+    ),
+];
+
+/// A rule that never fires would be found in a soak that needed it.
+#[test]
+fn each_alert_fires_for_its_reason_alone() {
+    let folder = Folder::new("dashboards-alerts");
+    let rules = format!("{DEPLOY}/prometheus/alerts.yml");
+    execute(&format!("promtool check rules {rules}")).succeeded();
+    let known = fs::read_to_string(&rules).unwrap();
+    assert_eq!(known.matches("- alert: ").count(), FIRING.len());
+    let mut tests = format!("rule_files: ['{rules}']\nevaluation_interval: 10s\ntests:\n");
+    for (alert, series) in FIRING {
+        tests.push_str("  - interval: 10s\n    input_series:\n");
+        for (series, values) in series {
+            tests.push_str(&format!(
+                "      - {{series: '{series}', values: '{values}'}}\n"
+            ));
+        }
+        let expression = r#"count by (alertname) (ALERTS{alertstate="firing"})"#;
+        tests.push_str(&format!(
+            "    promql_expr_test:\n      - expr: '{expression}'\n        eval_time: 5m\n        \
+             exp_samples: [{{labels: '{{alertname=\"{alert}\"}}', value: 1}}]\n"
+        ));
+    }
+    let tests = folder.write("tests.yml", &tests);
+    execute(&format!("promtool test rules {tests}")).succeeded();
+}
+
+#[test]
+fn config_map_has_all_dashboards_and_the_label_that_grafana_looks_for() {
+    let kubectl = format!("{DEPLOY}/../target/servers/kubernetes/kubectl");
+    let made = execute(&format!("{kubectl} kustomize {DEPLOY}/grafana")).succeeded();
+    assert!(made.contains("\nkind: ConfigMap\n"), "{made}");
+    assert!(made.contains("    grafana_dashboard: \"1\"\n"), "{made}");
+    for board in BOARDS {
+        assert!(made.contains(&format!("\n  {board}.json: |\n")), "{board}");
+    }
+}
