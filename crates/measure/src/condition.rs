@@ -20,10 +20,21 @@ pub use starts::{Holding, Holds};
 pub struct Condition {
     /// As it was written.
     pub text: String,
-    /// True if it must hold, false if it must not.
-    pub is_required: bool,
+    /// What it means if it is met.
+    pub purpose: Purpose,
     /// What it says.
     pub criterion: Criterion,
+}
+
+/// What it means that a condition is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// `--fail-if`: the command fails.
+    FailIf,
+    /// `--require`: the result is as it must be.
+    Require,
+    /// `--abort-if`: the run ends early.
+    AbortIf,
 }
 
 /// What a condition says.
@@ -131,7 +142,7 @@ impl Condition {
     pub fn fail_if(text: &str) -> Result<Condition, ConditionError> {
         let condition = Condition {
             text: text.trim().to_owned(),
-            is_required: false,
+            purpose: Purpose::FailIf,
             criterion: parse::criterion(text)?,
         };
         condition.refuse_if_good()?;
@@ -152,9 +163,30 @@ impl Condition {
         }
         Ok(Condition {
             text: text.trim().to_owned(),
-            is_required: true,
+            purpose: Purpose::Require,
             criterion,
         })
+    }
+
+    /// The condition `bounded` of `--abort-if`, whose whole text has a time too.
+    pub(crate) fn abort_if(text: &str, bounded: &str) -> Result<Condition, ConditionError> {
+        let condition = Condition {
+            text: text.to_owned(),
+            purpose: Purpose::AbortIf,
+            criterion: parse::criterion(bounded)?,
+        };
+        condition.refuse_if_good()?;
+        Ok(condition)
+    }
+
+    /// The time behind the word `for`, which begins at that byte, in nanoseconds.
+    pub(crate) fn parse_hold(text: &str, at: usize) -> Result<u64, ConditionError> {
+        parse::hold(text, at)
+    }
+
+    /// True if it must hold, false if it must not.
+    pub(crate) fn is_required(&self) -> bool {
+        self.purpose == Purpose::Require
     }
 
     fn refuse_if_good(&self) -> Result<(), ConditionError> {
@@ -168,18 +200,26 @@ impl Condition {
                     true => "high",
                     false => "low",
                 };
+                let (whole, opposite) = (&self.text, operator.opposite());
+                let (verb, hint) = match self.purpose {
+                    Purpose::AbortIf => (
+                        "end a run",
+                        format!("--abort-if takes what must not be, with `{opposite}`"),
+                    ),
+                    Purpose::FailIf | Purpose::Require => (
+                        "fail a result",
+                        format!(
+                            "--require '{whole}' says what must hold; --fail-if takes what must \
+                             not, with `{opposite}`"
+                        ),
+                    ),
+                };
+                let name = metric.name();
                 Err(ConditionError {
                     what: format!(
-                        "`{}` would fail a result because its {} is {sense}, which is good",
-                        self.text,
-                        metric.name()
+                        "`{whole}` would {verb} because its {name} is {sense}, which is good"
                     ),
-                    hint: format!(
-                        "--require '{}' says what must hold; --fail-if takes what must not, \
-                         with `{}`",
-                        self.text,
-                        operator.opposite()
-                    ),
+                    hint,
                 })
             }
             _ => Ok(()),
@@ -222,7 +262,7 @@ impl Condition {
         match value {
             Some(value) => {
                 let found = format!("{} is {}", metric.name(), metric.show(value));
-                let as_it_must_be = operator.holds(value, bound) == self.is_required;
+                let as_it_must_be = operator.holds(value, bound) == self.is_required();
                 let outcome = match as_it_must_be {
                     true => Outcome::Passed,
                     false => Outcome::Failed,
@@ -240,7 +280,7 @@ impl Condition {
 
     /// What it means that nothing was measured: what is required has to be shown.
     pub(crate) fn without_evidence(&self) -> Outcome {
-        match self.is_required {
+        match self.is_required() {
             true => Outcome::Failed,
             false => Outcome::Undecided,
         }
@@ -256,9 +296,10 @@ impl Condition {
 
     /// The flag and the condition, as on a command line.
     pub fn as_flag(&self) -> String {
-        let flag = match self.is_required {
-            true => "--require",
-            false => "--fail-if",
+        let flag = match self.purpose {
+            Purpose::FailIf => "--fail-if",
+            Purpose::Require => "--require",
+            Purpose::AbortIf => "--abort-if",
         };
         format!("{flag} '{}'", self.text)
     }

@@ -60,6 +60,8 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+pub mod abort;
+mod aborted;
 mod achieved;
 mod agent_counts;
 pub mod around;
@@ -118,6 +120,7 @@ extern crate self as measure;
 mod zero;
 
 pub use ab::AbComparison;
+pub use aborted::Aborted;
 pub use agent_counts::AgentCounts;
 pub use around::Around;
 pub use capacity::Capacity;

@@ -78,7 +78,7 @@ fn check_change(
         Bound::Change(bound) | Bound::Value(bound) => bound,
         Bound::Difference(difference) => difference / middle,
     };
-    let as_it_must_be = operator.holds(change, bound) == condition.is_required;
+    let as_it_must_be = operator.holds(change, bound) == condition.is_required();
     let is_told = matches!(found.finding, Finding::Slower | Finding::Faster);
     let outcome = match (as_it_must_be, is_told) {
         (true, _) => Outcome::Passed,

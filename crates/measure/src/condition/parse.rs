@@ -46,6 +46,37 @@ pub(super) fn criterion(text: &str) -> Result<Criterion, ConditionError> {
     })
 }
 
+/// The time behind the word `for`, which begins at byte `at`, in nanoseconds.
+pub(super) fn hold(text: &str, at: usize) -> Result<u64, ConditionError> {
+    const HINT: &str = "a time with its unit, as in 'p99 > 50ms for 5s'";
+    let mut reader = Reader {
+        text,
+        at: at + "for".len(),
+    };
+    let (start, digits) = reader.take(|letter| letter.is_ascii_digit() || letter == '.');
+    let number: Result<f64, _> = digits.parse();
+    let Ok(number) = number else {
+        return Err(reader.error(start, "no time after `for`", HINT));
+    };
+    let (unit_at, unit) = reader.take(|letter| !letter.is_whitespace());
+    let size = TIMES.iter().find(|(name, _)| *name == unit);
+    let Some((_, size)) = size else {
+        let what = match unit {
+            "" => "no unit after the time".to_owned(),
+            unit => format!("unknown unit `{unit}`"),
+        };
+        return Err(reader.error(unit_at, &what, "times are in ns, us, ms, s or m"));
+    };
+    // Beyond the range of the type it saturates.
+    match (number * size) as u64 {
+        0 => {
+            let hint = "give a time above 0, or leave `for` out: one interval is enough then";
+            Err(reader.error(start, "the time is 0", hint))
+        }
+        ns => reader.end(ns),
+    }
+}
+
 impl<'a> Reader<'a> {
     fn skip_blanks(&mut self) {
         let rest = &self.text[self.at..];
@@ -159,10 +190,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn end(mut self, criterion: Criterion) -> Result<Criterion, ConditionError> {
+    fn end<T>(mut self, read: T) -> Result<T, ConditionError> {
         self.skip_blanks();
         match &self.text[self.at..] {
-            "" => Ok(criterion),
+            "" => Ok(read),
             rest => {
                 let what = format!("`{}` after the end of the condition", rest.trim_end());
                 let hint = "one condition a flag; give the flag again for the next";
