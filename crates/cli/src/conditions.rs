@@ -1,10 +1,13 @@
-//! `--fail-if` and `--require`: read before anything starts, checked on the result.
+//! `--fail-if`, `--require` and `--abort-if`: read before anything starts, checked on the result.
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use measure::RunRecord;
+use measure::abort::AbortCondition;
 use measure::condition::{Check, Condition, ConditionError, Outcome};
+use settings::Limits;
 
 use crate::args::Output;
 use crate::args::compare::ConditionArguments;
@@ -15,6 +18,7 @@ use crate::records::{Destination, Links};
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
     conditions: Vec<Condition>,
+    abort_if: Vec<AbortCondition>,
     junit: Option<Destination>,
     /// True if what is undecided fails.
     is_strict: bool,
@@ -37,12 +41,13 @@ impl Conditions {
         Ok(Conditions {
             junit: arguments.junit.as_deref().map(junit).transpose()?,
             conditions,
+            abort_if: Vec::new(),
             is_strict,
         })
     }
 
     /// Those of a run, which has nothing to be compared with.
-    pub(crate) fn of_run(output: &Output) -> Result<Self, Failure> {
+    pub(crate) fn of_run(output: &Output, limits: &Limits) -> Result<Self, Failure> {
         let links = Links::with_force(output.force);
         let conditions = Conditions::of_comparison(&output.conditions, (false, links))?;
         let change = conditions
@@ -54,14 +59,20 @@ impl Conditions {
                 format!("{}: a run alone shows no change", condition.as_flag()),
                 "give a value without a sign, as in 'p99 > 5ms'; throng compare takes changes",
             )),
-            None => Ok(conditions),
+            None => Ok(Conditions {
+                abort_if: parse_all(&limits.abort_if)?,
+                ..conditions
+            }),
         }
     }
 
     /// Checks them on a run.
     pub(crate) fn check_run(&self, record: &RunRecord) -> Vec<Check> {
+        let aborted = record.aborted.as_ref();
+        let aborting = self.abort_if.iter().map(|it| it.check(aborted));
         let each = self.conditions.iter();
-        each.map(|condition| condition.check_run(record)).collect()
+        let each = each.map(|condition| condition.check_run(record));
+        aborting.chain(each).collect()
     }
 
     /// Checks them on a comparison.
@@ -102,6 +113,36 @@ pub(crate) fn exit_code(in_vain: bool, has_failed: bool) -> ExitCode {
     }
 }
 
-fn read(flag: &str, condition: Result<Condition, ConditionError>) -> Result<Condition, Failure> {
+/// The texts of `--abort-if`, which have been read.
+pub(crate) fn abort_if(texts: &[String]) -> Result<Vec<String>, Failure> {
+    let read = parse_all(texts)?;
+    Ok(read.iter().map(|it| it.text().to_owned()).collect())
+}
+
+/// Refuses a condition that has to hold for longer than load is offered.
+pub(crate) fn check_fits(texts: &[String], duration: Option<Duration>) -> Result<(), Failure> {
+    let load = duration.unwrap_or(Duration::MAX);
+    for condition in parse_all(texts)? {
+        let hold = condition.hold_ns().map(Duration::from_nanos);
+        if hold.is_some_and(|hold| hold >= load) {
+            return Err(Failure::usage(
+                format!(
+                    "--abort-if '{}': the run lasts {load:?}, which is not longer",
+                    condition.text()
+                ),
+                "give a shorter time after `for`, or a longer --duration",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn parse_all(texts: &[String]) -> Result<Vec<AbortCondition>, Failure> {
+    let texts = texts.iter();
+    let each = texts.map(|text| read("--abort-if", AbortCondition::parse(text)));
+    each.collect()
+}
+
+fn read<T>(flag: &str, condition: Result<T, ConditionError>) -> Result<T, Failure> {
     condition.map_err(|error| Failure::usage(format!("{flag} {}", error.what), error.hint))
 }

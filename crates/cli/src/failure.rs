@@ -14,6 +14,9 @@ use crate::terminal;
 /// demands.
 pub(crate) const CONDITION_FAILED: u8 = 3;
 
+/// Exit code of a run that a condition of `--abort-if` ended early.
+pub(crate) const ABORTED: u8 = 4;
+
 /// Exit code of a command that could not be started.
 const USAGE: u8 = 2;
 

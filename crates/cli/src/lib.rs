@@ -5,8 +5,9 @@
 //! Exit codes: 0 the command did what it was asked to; 1 it ran but failed (no response at all, a
 //! file could not be written); 2 it could not be started: wrong usage, bad input, or a target that
 //! cannot be reached. Nothing was sent then. 3 it did, and a condition of `--fail-if` or
-//! `--require` was not as it must be, or `throng doctor` found a problem. 129, 130 or 143 SIGHUP,
-//! SIGINT or SIGTERM interrupted it: what it had measured until then is printed and recorded.
+//! `--require` was not as it must be, or `throng doctor` found a problem. 4 a condition of
+//! `--abort-if` ended the run early. 129, 130 or 143 SIGHUP, SIGINT or SIGTERM interrupted it: what
+//! it had measured until then is printed and recorded.
 //!
 //! # Where to look
 //!

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use lab::live::{Live, Place};
-use measure::RunRecord;
+use measure::{EndedBy, RunRecord};
 
 use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
-use crate::failure::Failure;
+use crate::failure::{ABORTED, Failure};
 use crate::metrics;
 use crate::records::{self, CheckpointFile, Destination, Links};
 use crate::run::group::Group;
@@ -45,13 +45,15 @@ fn execute_points(
     // Until the end of the command: a result that waits for its reader can still be scraped.
     let _exporter = metrics::serve(&live, first.and_then(|it| it.output.metrics), command)?;
     let concluded = make_points(runs, &Runner::new(interrupt, &live, is_quiet), true)?;
-    Ok(exit_code(concluded.in_vain, concluded.has_failed))
+    Ok(concluded.exit_code())
 }
 
 /// How runs went that were made.
 pub(crate) struct Concluded {
     /// One of them got nothing, or not all that it did is in its result.
     in_vain: bool,
+    /// A condition of `--abort-if` ended one early.
+    was_aborted: bool,
     /// The result of one is not as a condition demands.
     has_failed: bool,
 }
@@ -59,10 +61,19 @@ pub(crate) struct Concluded {
 impl Concluded {
     /// What is wrong with them, in short: more was printed.
     pub(crate) fn failure(&self) -> Option<&'static str> {
-        match (self.in_vain, self.has_failed) {
-            (true, _) => Some("no response came, or not all that was done is in the result"),
-            (_, true) => Some("a condition failed"),
-            (false, false) => None,
+        match (self.in_vain, self.was_aborted, self.has_failed) {
+            (true, ..) => Some("no response came, or not all that was done is in the result"),
+            (_, true, _) => Some("a condition of --abort-if ended it early"),
+            (_, _, true) => Some("a condition failed"),
+            (false, false, false) => None,
+        }
+    }
+
+    /// What is not in the result comes before what ended it, and that before what it is.
+    fn exit_code(&self) -> ExitCode {
+        match self.was_aborted && !self.in_vain {
+            true => ExitCode::from(ABORTED),
+            false => exit_code(self.in_vain, self.has_failed),
         }
     }
 }
@@ -74,11 +85,11 @@ pub(crate) fn make_points(
     is_all: bool,
 ) -> Result<Concluded, Failure> {
     let live = runner.live;
-    let mut in_vain = false;
+    let (mut in_vain, mut was_aborted) = (false, false);
     let (mut printed, mut all_checks) = (String::new(), Vec::new());
     let first = runs.first().and_then(|(_, groups)| groups.first());
     let conditions = match first {
-        Some(group) => Conditions::of_run(&group.output)?,
+        Some(group) => Conditions::of_run(&group.output, &group.run.limits)?,
         None => Conditions::default(),
     };
     for (number, (point, groups)) in (1..).zip(runs) {
@@ -118,7 +129,8 @@ pub(crate) fn make_points(
         printed.push_str(&text);
         all_checks.extend(conditions.check_run(&record));
         in_vain |= run::is_failure(&record);
-        if record.ended_by == measure::record::EndedBy::Interrupted {
+        was_aborted |= record.aborted.is_some();
+        if was_aborted || record.ended_by == EndedBy::Interrupted {
             break;
         }
     }
@@ -129,6 +141,7 @@ pub(crate) fn make_points(
     let has_failed = conditions.conclude("throng run", &all_checks, &printed)?;
     Ok(Concluded {
         in_vain,
+        was_aborted,
         has_failed,
     })
 }

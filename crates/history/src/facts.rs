@@ -99,6 +99,7 @@ fn ended(by: EndedBy) -> &'static str {
         EndedBy::Duration => "duration",
         EndedBy::Queries => "queries",
         EndedBy::TargetGone => "target gone",
+        EndedBy::Aborted => "aborted",
         EndedBy::Interrupted => "interrupted",
         EndedBy::AgentLost => "agent lost",
         EndedBy::Killed => "killed",

@@ -154,6 +154,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
         events: Vec::new(),
         simulation: None,
         ended_by: EndedBy::Duration,
+        aborted: None,
         steady_state: None,
         verdict: Verdict::default(),
         warnings: Vec::new(),

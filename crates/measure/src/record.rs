@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::aborted::Aborted;
 use crate::agent_counts::AgentCounts;
 use crate::counts::{Connections, WireCounts};
 use crate::degraded::Degraded;
@@ -161,6 +162,9 @@ pub struct RunRecord {
     pub simulation: Option<SimulationRecord>,
     /// What ended the run.
     pub ended_by: EndedBy,
+    /// The condition of `--abort-if` that ended it early, and what was measured; none if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborted: Option<Aborted>,
     /// What is known of the time after the result, if an agent was lost; nothing of it is
     /// in any other figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -295,6 +299,8 @@ pub enum EndedBy {
     Queries,
     /// The target could not be reached any more.
     TargetGone,
+    /// A condition of `--abort-if` was met.
+    Aborted,
     /// The user interrupted it.
     Interrupted,
     /// An agent was lost: the result is that of the last checkpoint of all agents.

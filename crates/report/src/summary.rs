@@ -70,6 +70,7 @@ pub fn render(record: &RunRecord, file: Option<&str>) -> String {
 fn first_line(record: &RunRecord) -> String {
     let ended = match record.ended_by {
         EndedBy::Duration | EndedBy::Queries => "",
+        EndedBy::Aborted => "Aborted. ",
         EndedBy::Interrupted => "Interrupted. ",
         EndedBy::TargetGone => "Target gone. ",
         EndedBy::AgentLost => "Agent lost. ",

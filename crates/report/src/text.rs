@@ -119,6 +119,7 @@ pub(crate) fn what_was_run(record: &RunRecord) -> String {
     let ended = match record.ended_by {
         EndedBy::Duration | EndedBy::Queries => "",
         EndedBy::TargetGone => ", then the target was gone",
+        EndedBy::Aborted => ", then ended by --abort-if",
         EndedBy::Interrupted => ", then interrupted",
         EndedBy::AgentLost => ", then an agent was lost",
         EndedBy::Killed => " until its last checkpoint, then it was killed",

@@ -128,6 +128,9 @@ pub struct Limits {
     #[serde(rename = "interval_ns", with = "nanos::option")]
     #[schemars(with = "Option<u64>")]
     pub interval: Option<Duration>,
+    /// Conditions on the newest intervals that end the run early, as written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abort_if: Vec<String>,
 }
 
 impl Default for Limits {
@@ -139,6 +142,7 @@ impl Default for Limits {
             loops: None,
             timeout: Duration::from_secs(5),
             interval: None,
+            abort_if: Vec::new(),
         }
     }
 }

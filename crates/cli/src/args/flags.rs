@@ -100,7 +100,7 @@ const SERVES: &str = "opens a port to scrapers";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 150] = [
+pub(crate) const FLAGS: [Flag; 151] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -306,6 +306,11 @@ pub(crate) const FLAGS: [Flag; 150] = [
         (Capacity, OF_A_RUN),
         (Ramp, OF_A_RUN),
         (Transports, "or compare records: throng compare A B"),
+    ]),
+    run("abort-if").not_with(&[
+        (Capacity, "the search has its objective"),
+        (Ramp, "use --max-loss, --max-outstanding and --max-behind"),
+        (Transports, OF_A_RUN),
     ]),
     run("junit").by_user(WRITES).not_with(&[
         (Capacity, OF_A_RUN),

@@ -221,6 +221,13 @@ impl Side {
             )));
         }
         let record = records::read(&file)?;
+        if let Some(aborted) = &record.aborted {
+            return Err(Failure::in_operation(format!(
+                "--{}, round {round}: {}",
+                self.name,
+                aborted.sentence()
+            )));
+        }
         Ok(Some((file.display().to_string(), record)))
     }
 

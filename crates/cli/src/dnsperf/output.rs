@@ -51,7 +51,9 @@ pub(super) fn final_status(ended_by: EndedBy) -> String {
         EndedBy::Queries => "end of file",
         // dnsperf goes on asking a target that is gone until its time is over.
         EndedBy::Duration | EndedBy::TargetGone => "time limit",
-        EndedBy::Interrupted | EndedBy::AgentLost | EndedBy::Killed => "interruption",
+        EndedBy::Aborted | EndedBy::Interrupted | EndedBy::AgentLost | EndedBy::Killed => {
+            "interruption"
+        }
     };
     format!("[Status] Testing complete ({reason})\n\n")
 }

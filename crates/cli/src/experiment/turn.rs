@@ -243,6 +243,9 @@ fn finish(
     if record.ended_by == EndedBy::Interrupted {
         return Err(failed("it was interrupted".to_owned()));
     }
+    if let Some(aborted) = &record.aborted {
+        return Err(failed(aborted.sentence()));
+    }
     noted.map_err(failed)?;
     is_alive?;
     if !made.is_well() {

@@ -17,6 +17,7 @@ use super::unused;
 use crate::args::doh::Server;
 use crate::args::questions::QuestionOrder as Order;
 use crate::args::{NamesFormat, RunArguments, TlsArguments};
+use crate::conditions;
 use crate::failure::Failure;
 use crate::responder::behaviour;
 
@@ -88,6 +89,7 @@ fn run(flags: &RunArguments) -> Result<Run, Failure> {
             loops: flags.loops,
             timeout: flags.timeout,
             interval: flags.interval,
+            abort_if: conditions::abort_if(&flags.abort_if)?,
         },
         generator: Generator {
             workers: flags.workers,

@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use lab::agents::Connection;
 use lab::run::{Division, RunRequest, Serving};
-use measure::RunRecord;
 use measure::experience::GroupRecord;
+use measure::{Aborted, RunRecord};
 use settings::Run;
 
 use crate::agent::{AgentIndex, Role, Shared};
@@ -82,11 +82,13 @@ pub(crate) fn measure(group: &Group, runner: &Runner<'_>) -> Result<RunRecord, F
     whole(measure_groups(std::slice::from_ref(group), runner)?)
 }
 
-/// Refuses the record of a run that has lost an agent, as one of several that are compared.
+/// Refuses the record of a run that has lost an agent, or that a condition ended early, as one of
+/// several that are compared.
 pub(crate) fn whole(record: RunRecord) -> Result<RunRecord, Failure> {
-    match lost_agents(&record).first() {
+    let aborted = record.aborted.as_ref().map(Aborted::sentence);
+    match lost_agents(&record).into_iter().next().or(aborted) {
         None => Ok(record),
-        Some(lost) => Err(Failure::in_operation(lost)),
+        Some(why) => Err(Failure::in_operation(why)),
     }
 }
 

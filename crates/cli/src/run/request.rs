@@ -17,6 +17,7 @@ use super::message::{query_options, tsig};
 use super::names::{named_questions, read_questions};
 use super::{doh, profile, questions, tls};
 use crate::args::doh::Server;
+use crate::conditions;
 use crate::failure::Failure;
 use crate::run::INTERVAL;
 use crate::run::address::addresses_of;
@@ -80,6 +81,7 @@ pub(crate) fn build(
     let clients = asked.clients.unwrap_or(CLIENTS);
     let queries_max = queries_max(run, &asked);
     let duration = duration(run, queries_max);
+    conditions::check_fits(&limits.abort_if, duration)?;
     let plan = Plan {
         target,
         transport: run.transport,

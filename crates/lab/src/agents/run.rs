@@ -21,6 +21,7 @@ use super::process::{Connection, Voice};
 use super::serve::serve_all;
 use crate::host::HostWatch;
 use crate::live::{Live, Publisher, ShownAgent};
+use crate::run::aborting::Aborting;
 use crate::run::{RunError, RunRequest, note_responder};
 use crate::run::{inputs, own_cpus, own_driver, record, setup_error};
 
@@ -138,6 +139,7 @@ pub fn lead_run(
     control: &Control,
     live: &Live,
 ) -> Result<(RunRecord, Fleet), AgentsError> {
+    let aborting = Aborting::of(groups)?;
     let mut publisher = Publisher::begin(live, groups);
     let observing = crate::observing::begin(groups, control)?;
     if let Some(observing) = &observing {
@@ -169,9 +171,11 @@ pub fn lead_run(
         meanwhile,
         starts: None,
         publisher,
+        aborting,
     };
     leading.lead(control)?;
     let responders = leading.responders.take();
+    let aborting = std::mem::take(&mut leading.aborting);
     let (mut record, publisher, fleet) = leading.result()?;
     if let Some(observing) = observing {
         observing.end(&mut record);
@@ -187,6 +191,7 @@ pub fn lead_run(
             }
         }
     }
+    aborting.note(&mut record, control);
     publisher.end(&record);
     Ok((record, fleet))
 }
@@ -240,6 +245,7 @@ struct Leading {
     /// When all start, by the lead's clock and since 1970.
     starts: Option<(Instant, Duration)>,
     publisher: Publisher,
+    aborting: Aborting,
 }
 
 impl Leading {
@@ -293,6 +299,7 @@ impl Leading {
                     control.start_at(at);
                 }
                 Event::Progress(progress) => {
+                    self.aborting.look_at(&progress.interval, control);
                     self.publisher.note_agents(shown(&self.fleet.lead));
                     self.publisher.show(&progress);
                 }

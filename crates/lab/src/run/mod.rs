@@ -1,5 +1,6 @@
 //! One run from request to record: look before, start what is needed, run, judge.
 
+pub(crate) mod aborting;
 mod addresses;
 mod decided;
 mod division;
@@ -25,6 +26,7 @@ use observe::Newest;
 use crate::host::HostWatch;
 use crate::live::{Live, Publisher};
 use crate::observing::{self, Observing};
+use aborting::Aborting;
 
 pub use addresses::{choose_local_addresses, choose_own_addresses};
 pub use decided::{decided, difference};
@@ -63,11 +65,13 @@ pub fn run_groups(
     control: &Arc<Control>,
     live: &Live,
 ) -> Result<RunRecord, RunError> {
+    let mut aborting = Aborting::of(groups)?;
     let mut publisher = Publisher::begin(live, groups);
     if publisher.judges() {
         control.tell_checkpoints();
     }
-    let record = run_with(groups, control, |progress, meanwhile| {
+    let mut record = run_with(groups, control, |progress, meanwhile| {
+        aborting.look_at(&progress.interval, control);
         publisher.note_observed(&meanwhile.observed);
         publisher.show(progress);
         if let (Some(checkpoint), true) = (&progress.checkpoint, publisher.judges()) {
@@ -81,6 +85,7 @@ pub fn run_groups(
             });
         }
     })?;
+    aborting.note(&mut record, control);
     publisher.end(&record);
     Ok(record)
 }

@@ -188,6 +188,7 @@ fn assembled(
         events: Vec::new(),
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
+        aborted: None,
         steady_state: None,
         verdict: Verdict::default(),
         summary: None,

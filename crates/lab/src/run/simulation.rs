@@ -27,6 +27,7 @@ pub(crate) mod target;
 
 use crate::live::{Live, Publisher};
 
+use super::aborting::Aborting;
 use super::record::{Started, Surroundings, from_outcome};
 use super::{RunError, RunRequest};
 
@@ -69,6 +70,8 @@ struct Told {
 /// What publishes a simulation, and what records of its checkpoints need.
 struct Publishing {
     publisher: Publisher,
+    aborting: Aborting,
+    control: Arc<Control>,
     groups: Vec<RunRequest>,
     simulation: Simulation,
 }
@@ -95,8 +98,9 @@ impl Told {
     }
 
     /// Nothing more is shown: a thread that was left behind would do so beside the next run.
-    fn end(&self, record: Option<&RunRecord>) {
+    fn end(&self, record: Option<&mut RunRecord>) {
         if let Some((publishing, record)) = lock(&self.publishing).take().zip(record) {
+            publishing.aborting.note(record, &publishing.control);
             publishing.publisher.end(record);
         }
     }
@@ -109,6 +113,7 @@ impl Told {
 
 impl Publishing {
     fn show(&mut self, progress: &Progress, network: NetworkStats) {
+        self.aborting.look_at(&progress.interval, &self.control);
         self.publisher.show(progress);
         if let (Some(checkpoint), true) = (&progress.checkpoint, self.publisher.judges()) {
             let outcome = Outcome::clone(checkpoint);
@@ -166,7 +171,7 @@ pub fn simulate_servers(
 }
 
 /// As [`simulate_servers`], until `control` is stopped, with each interval published as it ends: a
-/// run that was stopped is not repeatable.
+/// run that was stopped is not repeatable, unless a condition of `--abort-if` stopped it.
 /// Where a worker takes no turn any more then, such as one in a function of a script that does not
 /// return, the record has what was told before.
 ///
@@ -179,12 +184,15 @@ pub fn simulate_until_interrupted(
     live: &Live,
 ) -> Result<RunRecord, RunError> {
     let inputs = super::inputs(groups);
+    let aborting = Aborting::of(groups)?;
     let publisher = Publisher::begin_in_virtual_time(live, groups);
     if publisher.judges() {
         control.tell_checkpoints();
     }
     let publishing = Publishing {
         publisher,
+        aborting,
+        control: Arc::clone(control),
         groups: groups.to_vec(),
         simulation: simulation.clone(),
     };
@@ -203,8 +211,8 @@ pub fn simulate_until_interrupted(
     loop {
         match receiver.recv_timeout(LOOK_EVERY) {
             Ok(ended) => {
-                let record = ended.map(|(record, _)| record);
-                told.end(record.as_ref().ok());
+                let mut record = ended.map(|(record, _)| record);
+                told.end(record.as_mut().ok());
                 return record;
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -221,8 +229,8 @@ pub fn simulate_until_interrupted(
             let outcome = collected.outcome(&watchdog, |_| {});
             let model = account::account(simulation, *lock(&told.network), None);
             let started = started(&World::new(simulation.world.clone()));
-            let record = from_outcome(groups, outcome, surroundings(started, model));
-            told.end(Some(&record));
+            let mut record = from_outcome(groups, outcome, surroundings(started, model));
+            told.end(Some(&mut record));
             return Ok(record);
         }
     }

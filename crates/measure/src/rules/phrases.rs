@@ -216,6 +216,7 @@ pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
     }
     if counts.offered == 0 {
         let why = match figures.record.ended_by {
+            EndedBy::Aborted => "a condition of --abort-if ended the run before the first query",
             EndedBy::Interrupted => "the run was interrupted before the first query",
             EndedBy::TargetGone => "the target could not be reached",
             EndedBy::AgentLost => "an agent was lost before the first query",

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod aborting;
 mod bad_input;
 mod call;
 mod capacity;

@@ -1,0 +1,49 @@
+//! `--abort-if` on real sockets: the run ends early, and both ends have counted the same.
+
+use measure::{EndedBy, RunRecord};
+use testing::folder::Folder;
+
+use crate::process::{Responder, throng};
+
+/// The run would take ten minutes if its condition did not end it.
+fn check(name: &str, flags: &str) {
+    let folder = Folder::new(name);
+    let names = folder.write("names", "www.example. A\n");
+    let responder = Responder::start("udp:127.0.0.1:0", "--stall at=3s,for=3000s");
+    let server = responder.address();
+    let finished = throng(&format!(
+        "run --quiet --format json --server {server} --rate 500 --clients 4 --timeout 2s \
+         --names {names} --duration 600s --interval 200ms --abort-if loss>90% {flags}"
+    ));
+    let record = RunRecord::from_json(&finished.ended_with(4)).unwrap();
+    assert_eq!(record.ended_by, EndedBy::Aborted);
+    let aborted = record.aborted.as_ref().unwrap();
+    assert!(aborted.value > 0.9, "{aborted:?}");
+    assert!(record.measured_ns >= aborted.until_ns);
+    assert!(
+        record.measured_ns < 600_000_000_000,
+        "{}",
+        record.measured_ns
+    );
+    // Every query has ended, and the responder has received each.
+    let counts = &record.total.counts;
+    assert_eq!(counts.sent, counts.responses + counts.timeouts);
+    assert!(counts.timeouts > 0, "{counts:?}");
+    let counters = responder.counters();
+    assert_eq!(
+        counters.get("queries received"),
+        counts.sent,
+        "{}",
+        counters.0
+    );
+}
+
+#[test]
+fn run_ends_when_its_server_falls_silent() {
+    check("abort-one", "");
+}
+
+#[test]
+fn lead_ends_all_its_agents() {
+    check("abort-agents", "--agents 2");
+}
