@@ -182,7 +182,7 @@ impl Default for ClientExperience {
     }
 }
 
-/// Clients differ if the 99th percentile of the worst is so many times the median client's.
+/// Clients differ if the 99th percentile of the worst is this multiple of the median client's.
 const SLOW_CLIENTS_MIN: u64 = 2;
 
 /// With fewer responses, a client's 99th percentile is its longest latency.

@@ -316,7 +316,7 @@ fn table(rows: Vec<[String; 6]>) -> Vec<String> {
     lines.collect()
 }
 
-/// The remarks in at most so many lines; the last of them counts those left out.
+/// The remarks in at most that many lines; the last of them counts those left out.
 fn remarks(record: &RunRecord, most: usize) -> Vec<String> {
     let remarks = remarks::remarks(record);
     let wrapped = remarks.iter().map(|text| {
@@ -364,7 +364,7 @@ fn labelled(label: &str, words: &str, most: usize) -> Vec<String> {
     indented(&first, INDENT, words, most)
 }
 
-/// Words in at most so many lines: after `first`, then indented by so many columns.
+/// Words in a number of lines at most: after `first`, then indented by a number of columns.
 fn indented(first: &str, indent: usize, words: &str, most: usize) -> Vec<String> {
     let width = COLUMNS_MAX - indent;
     let mut lines: Vec<String> = Vec::new();
@@ -385,7 +385,7 @@ fn indented(first: &str, indent: usize, words: &str, most: usize) -> Vec<String>
     lines
 }
 
-/// The words that fit in so many columns, and the rest.
+/// The words that fit in a number of columns, and the rest.
 fn split(words: &str, width: usize) -> (String, &str) {
     let Some((end, _)) = words.char_indices().nth(width) else {
         return (words.to_owned(), "");
@@ -397,7 +397,7 @@ fn split(words: &str, width: usize) -> (String, &str) {
     (words[..at].trim_end().to_owned(), words[at..].trim_start())
 }
 
-/// The words in so many columns; an ellipsis ends what does not fit.
+/// The words in a number of columns; an ellipsis ends what does not fit.
 fn cut(words: &str, width: usize) -> String {
     match words.chars().count() <= width {
         true => words.to_owned(),

@@ -13,7 +13,8 @@ use crate::signals;
 /// How often agents are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Waits for a signal, or until no agent has run for so long: whoever started them is gone.
+/// Waits for a signal, or until no agent has run for that time: the command that started them is
+/// gone.
 pub(super) fn wait(arguments: &WaitArguments) -> Result<ExitCode, Failure> {
     let signals = signals::receiver()?;
     let mut seen = Instant::now();

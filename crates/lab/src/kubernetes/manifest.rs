@@ -205,8 +205,8 @@ impl FleetPods {
         self.agents(&container, &json!([keys_volume(self, "agent")]))
     }
 
-    /// Pods in which somebody else starts agents, until none has run there for as long as a lead
-    /// would keep its result.
+    /// Pods in which the command outside starts agents, until none has run there for as long as a
+    /// lead would keep its result.
     pub fn waiting_agents(&self) -> Value {
         let idle = format!("{}s", self.keep.as_secs());
         let arguments = ["fleet", "wait", "--idle", &idle].map(str::to_owned);

@@ -3,8 +3,8 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// Second `number` of a run, with so many responses after so many milliseconds each, and so many
-/// timeouts.
+/// Second `number` of a run: how many responses took how many milliseconds, and how many queries
+/// timed out.
 fn second(number: u64, responses: &[(u64, u64)], timeouts: u64) -> Interval {
     let mut interval = Interval {
         start_ns: number * SECOND,

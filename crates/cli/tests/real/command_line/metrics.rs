@@ -83,6 +83,16 @@ impl Watched {
         text
     }
 
+    /// Ends it early, and waits until the processes that it has started are over too: a run that is
+    /// left behind writes its record after the folder of the test is gone.
+    fn end(mut self) {
+        self.interrupt();
+        let mut text = String::new();
+        let mut stdout = self.child.stdout.take().unwrap();
+        stdout.read_to_string(&mut text).unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Interrupts the run, which ends with a complete record.
     pub(crate) fn interrupt(&self) {
         signal(&self.child, "INT");
@@ -246,6 +256,7 @@ fn comparisons_and_experiments_add_up_their_runs() {
         let both = watched.wait_for(tcp, |value| value > 0.0);
         let udp = r#"throng_queries_sent_total{transport="udp"}"#;
         assert!(sum(&both, udp) > Some(0.0), "{line}");
+        watched.end();
     }
 }
 
