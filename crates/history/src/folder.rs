@@ -8,6 +8,8 @@ use crate::error::HistoryError;
 
 /// Folders within folders that are looked at.
 const DEPTH_MAX: usize = 8;
+/// The folder in which an experiment keeps what Kubernetes had before: no records.
+pub const MANIFESTS: &str = "manifests";
 
 /// A file as it was found: an index knows by size and time whether it has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +22,8 @@ pub(crate) struct File {
 }
 
 /// Paths of all files in a folder, and in folders within, that may be run records: those that end
-/// in `.json`, in the order of their names. A link to a file stands for it; links to folders are
-/// not followed.
+/// in `.json`, in the order of their names, but for those in [`MANIFESTS`]. A link to a file stands
+/// for it; links to folders are not followed.
 ///
 /// # Errors
 /// A folder cannot be read.
@@ -42,8 +44,10 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<File>, HistoryError> {
             let (Ok(kind), Ok(facts)) = (entry.file_type(), fs::metadata(&path)) else {
                 continue;
             };
-            if kind.is_dir() && depth < DEPTH_MAX {
-                waiting.push((path, depth + 1));
+            if kind.is_dir() {
+                if depth < DEPTH_MAX && entry.file_name() != MANIFESTS {
+                    waiting.push((path, depth + 1));
+                }
             } else if facts.is_file() && path.extension().is_some_and(|it| it == "json") {
                 files.push(file(folder, path, &facts));
             }

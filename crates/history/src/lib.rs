@@ -18,6 +18,6 @@ mod query;
 
 pub use error::HistoryError;
 pub use facts::FIXED_FACTS;
-pub use folder::record_files;
+pub use folder::{MANIFESTS, record_files};
 pub use index::{History, INDEX_FILE, Unreadable, Update};
 pub use query::{Condition, Entry, TrendGroup};

@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use history::{History, Update};
+use history::{History, MANIFESTS, Update};
 use lab::experiment;
 use lab::files::{self, Access, Opening};
 use measure::internet::Internet;
@@ -21,7 +21,6 @@ const RECORDS: &str = "records";
 const LOGS: &str = "logs";
 const LINES: &str = "lines";
 const INTERNET: &str = "internet";
-const MANIFESTS: &str = "manifests";
 const REPEATED: &str = "repeated";
 const CEILINGS: &str = "ceilings";
 const HOOKS_LOG: &str = "hooks.log";

@@ -92,6 +92,9 @@ fn a_file_that_is_no_record_is_refused_by_name_and_left_out_of_a_folder_with_a_n
     let records = swept(&folder);
     let stranger = format!("{records}/package.json");
     fs::write(&stranger, "{\"name\": \"x\"}").unwrap();
+    // What an experiment keeps of a cluster is no stranger.
+    fs::create_dir_all(format!("{records}/manifests")).unwrap();
+    fs::write(format!("{records}/manifests/r1.json"), "{}").unwrap();
     let (error, _) = throng(&format!("report {stranger}")).refused();
     assert!(error.contains("package.json: not a run record"), "{error}");
     let finished = throng(&format!("report {records} --format csv"));
