@@ -256,20 +256,20 @@ fn losses(collection: &Collection) -> Option<Remark> {
 
 /// Closed loops with all places in use: latency times rate is the number of places.
 fn littles_law(collection: &Collection) -> Option<Remark> {
-    let full: Vec<&Cell> = collection
-        .cells
-        .iter()
-        .filter(|cell| collection.records(cell).all(is_full))
-        .collect();
+    let is_full_cell = |cell: &&Cell| {
+        let mut counted = collection.counted(cell).peekable();
+        counted.peek().is_some() && counted.all(is_full)
+    };
+    let full: Vec<&Cell> = collection.cells.iter().filter(is_full_cell).collect();
     if full.is_empty() || full.len() > CELLS_TOLD_MAX {
         return None;
     }
     let places = collection
-        .records(full[0])
+        .counted(full[0])
         .find_map(RunRecord::outstanding)?;
     let same = |cell: &&Cell| {
         collection
-            .records(cell)
+            .counted(cell)
             .all(|it| it.outstanding() == Some(places))
     };
     if !full.iter().all(same) {

@@ -10,6 +10,7 @@ mod records;
 
 use std::path::PathBuf;
 
+use measure::{Limit, RunRecord};
 use records::Printed;
 use report::{Collection, Source, html, plain, several};
 
@@ -108,6 +109,21 @@ fn what_the_article_on_transports_misses_is_said() {
             "**Limit: server.**",
         ],
     );
+}
+
+#[test]
+fn runs_that_are_left_out_say_nothing_of_places() {
+    let mut records: Vec<RunRecord> = records::transports().iter().map(|it| it.record()).collect();
+    for (limited, has_tcp) in [(2, true), (1, false)] {
+        records[limited].verdict.limit = Limit::Generator;
+        let sources = records.iter().enumerate();
+        let sources = sources.map(|(at, it)| Source::new(format!("{at}.json"), it.clone()));
+        let collection = Collection::new(sources.collect()).unwrap();
+        let text = plain::markdown(&several::document(&collection));
+        let of_tcp = "is 983.3 (TCP) queries in flight, of the 1,000 allowed";
+        assert_eq!(text.contains(of_tcp), has_tcp, "{text}");
+        assert_eq!(text.contains("queries in flight, of"), has_tcp, "{text}");
+    }
 }
 
 #[test]
