@@ -52,7 +52,9 @@ impl Worker {
             // Evenly spread: of every 1 / share clients one.
             let is_hit = ((number + 1.0) * share).floor() > (number * share).floor();
             if is_hit {
-                self.with_retiring(index, |worker| worker.reset_connection(driver, index, now));
+                self.with_each_retiring(index, |worker| {
+                    worker.reset_connection(driver, index, now);
+                });
                 self.reset_connection(driver, index, now);
             }
         }

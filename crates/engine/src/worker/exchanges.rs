@@ -111,8 +111,8 @@ impl Worker {
             return true;
         }
         let mut is_cancelled = false;
-        self.with_retiring(index, |worker| {
-            is_cancelled = worker.cancel_on_link(driver, index, token, now);
+        self.with_each_retiring(index, |worker| {
+            is_cancelled = is_cancelled || worker.cancel_on_link(driver, index, token, now);
         });
         is_cancelled
     }

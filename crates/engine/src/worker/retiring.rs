@@ -6,16 +6,21 @@
 //! A retiring connection is served by the code for the client's link, whose place it takes for the
 //! time of one event.
 //!
-//! A client waits for its open streams first where it cannot have two connections: while another
-//! one retires, from a fixed local port, and with `stub`, which knows one server a client. It also
-//! waits over HTTP/3: the worker finds a QUIC connection and its timers by the client.
+//! A client waits for its open streams first where it cannot have two connections: from a fixed
+//! local port, and with `stub`, which knows one server a client. It also waits over HTTP/3 (the
+//! worker finds a QUIC connection and its timers by the client) and while `RETIRING_MAX` others
+//! retire.
 
-use driver::{Driver, Event, Received};
+use driver::{Driver, Event, Received, SocketId};
 use proto::Instant;
 
 use super::Worker;
 use super::population::client::{Client, Link};
 use super::population::connection::{Channel, Connection, Reason};
+
+/// Connections of a client that retire at a time: a target that refuses each one while it answers
+/// nothing would have a socket opened for each query.
+const RETIRING_MAX: usize = 8;
 
 impl Worker {
     /// Lets a client's connection retire if the target takes no further request on it and still
@@ -35,15 +40,15 @@ impl Worker {
 
     #[cold]
     fn retire_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        let client = &mut self.population.clients[index as usize];
-        let has_fixed_port = client.local.is_some_and(|local| local.port() != 0);
+        let local = self.population.clients[index as usize].local;
+        let has_fixed_port = local.is_some_and(|local| local.port() != 0);
         let waits = has_fixed_port
             || self.population.stub.is_some()
-            || self.population.retiring.contains_key(&index);
+            || self.population.retiring_of(index).count() >= RETIRING_MAX;
         if waits {
             return;
         }
-        let Client { link, session, .. } = client;
+        let Client { link, session, .. } = &mut self.population.clients[index as usize];
         let Link::Connected(mut connection) = std::mem::replace(link, NO_LINK) else {
             return;
         };
@@ -52,15 +57,25 @@ impl Worker {
             *session = memory;
         }
         let has_served = connection.served;
-        self.population.retiring.insert(index, connection);
+        let key = (index, connection.socket.index);
+        self.population.retiring.insert(key, connection);
         self.plan_next_attempt(index, now, (has_served, false));
         self.connect_if_needed(driver, index, now);
         self.list_client(index, now);
     }
 
-    /// Lets `serve` find the retiring connection of a client as its link, if it has one.
-    pub(super) fn with_retiring(&mut self, index: u32, serve: impl FnOnce(&mut Self)) {
-        let Some(connection) = self.population.retiring.remove(&index) else {
+    /// Lets `serve` find each retiring connection of a client as its link, one after the other.
+    pub(super) fn with_each_retiring(&mut self, index: u32, mut serve: impl FnMut(&mut Self)) {
+        let sockets: Vec<SocketId> = self.population.retiring_of(index).collect();
+        for socket in sockets {
+            self.with_retiring((index, socket), &mut serve);
+        }
+    }
+
+    /// The same for one of them.
+    fn with_retiring(&mut self, (index, socket): (u32, SocketId), serve: impl FnOnce(&mut Self)) {
+        let key = (index, socket.index);
+        let Some(connection) = self.population.retiring.remove(&key) else {
             return;
         };
         let link = &mut self.population.clients[index as usize].link;
@@ -70,7 +85,7 @@ impl Worker {
         self.population.serves_retiring = false;
         let link = &mut self.population.clients[index as usize].link;
         if let Link::Connected(connection) = std::mem::replace(link, next) {
-            self.population.retiring.insert(index, connection);
+            self.population.retiring.insert(key, connection);
         }
     }
 
@@ -82,7 +97,7 @@ impl Worker {
         received: &Received,
     ) {
         let at = received.at;
-        self.with_retiring(index, |worker| match received.event {
+        self.with_retiring((index, received.socket), |worker| match received.event {
             Event::Bytes => worker.handle_bytes(driver, index, received),
             Event::Writable => worker.handle_writable(driver, index, at),
             Event::EndOfStream => worker.handle_end(driver, index, None, at),
@@ -93,10 +108,10 @@ impl Worker {
         self.retire_if_going_away(driver, index, at);
     }
 
-    /// Closes a retiring connection whose last queries have timed out.
+    /// Closes retiring connections whose last queries have timed out.
     pub(super) fn check_retiring(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
-        if self.population.retiring.contains_key(&index) {
-            self.with_retiring(index, |worker| worker.close_if_used_up(driver, index, now));
+        if self.population.retiring_of(index).next().is_some() {
+            self.with_each_retiring(index, |worker| worker.close_if_used_up(driver, index, now));
             self.retire_if_going_away(driver, index, now);
         }
     }
@@ -112,9 +127,11 @@ impl Worker {
 
     /// Closes what still retires when the run is over.
     pub(super) fn close_retiring(&mut self, driver: &mut impl Driver, now: Instant) {
-        let clients: Vec<u32> = self.population.retiring.keys().copied().collect();
+        let keys = self.population.retiring.keys();
+        let mut clients: Vec<u32> = keys.map(|(client, _)| *client).collect();
+        clients.dedup();
         for index in clients {
-            self.with_retiring(index, |worker| {
+            self.with_each_retiring(index, |worker| {
                 worker.close_connection(driver, index, Reason::Done, now);
             });
         }

@@ -171,7 +171,7 @@ impl Connection {
     }
 
     /// How many queries are in flight on it, if its client has `of_client` in flight. They are the
-    /// same but over HTTP/2, where the client may have a retiring connection beside it.
+    /// same but over HTTP/2, where the client may have retiring connections beside it.
     #[inline]
     pub(crate) fn in_flight(&self, of_client: u32) -> u32 {
         match &self.channel {

@@ -54,10 +54,10 @@ pub(crate) struct Population {
     pub(crate) leaves_at: Instant,
     /// What clients that ask again have beside; none where they ask one server once.
     pub(crate) stub: Option<Box<Stub>>,
-    /// Connections that take no further query and await responses, by client, at most one each:
-    /// the client's link is its next connection.
-    pub(crate) retiring: BTreeMap<u32, Box<Connection>>,
-    /// The link of the client being served is its retiring connection.
+    /// Connections that take no further query and await responses, by client and index of their
+    /// socket: the client's link is its next connection.
+    pub(crate) retiring: BTreeMap<(u32, u32), Box<Connection>>,
+    /// The link of the client being served is one of its retiring connections.
     pub(crate) serves_retiring: bool,
     /// A client that had an open query when the drain last looked.
     drain_waits_for: usize,
@@ -129,17 +129,23 @@ impl Population {
         }
     }
 
-    /// True if `socket` is that of the client's retiring connection.
+    /// True if `socket` is that of a retiring connection of the client.
     #[inline]
     pub(crate) fn is_retiring(&self, index: u32, socket: SocketId) -> bool {
-        let connection = self.retiring.get(&index);
+        let connection = self.retiring.get(&(index, socket.index));
         connection.is_some_and(|connection| connection.socket == socket)
     }
 
-    /// Numbers of the queries in flight on the connection of a client that has two of them, oldest
+    /// The sockets of the retiring connections of a client.
+    pub(crate) fn retiring_of(&self, index: u32) -> impl Iterator<Item = SocketId> {
+        let of_client = self.retiring.range((index, 0)..=(index, u32::MAX));
+        of_client.map(|(_, connection)| connection.socket)
+    }
+
+    /// Numbers of the queries in flight on the connection of a client that has several, oldest
     /// first; none if the client has one, which carries all its queries.
     pub(crate) fn queries_of_link(&mut self, index: u32) -> Option<std::vec::IntoIter<u32>> {
-        if !self.serves_retiring && !self.retiring.contains_key(&index) {
+        if !self.serves_retiring && self.retiring_of(index).next().is_none() {
             return None;
         }
         let numbers = match self.connection(index).map(|it| &mut it.channel) {
