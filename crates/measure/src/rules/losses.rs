@@ -3,7 +3,9 @@
 use super::connections::handshakes;
 use super::finding::Finding;
 use super::generator::resources;
-use super::phrases::{larger_server_buffers, lift_rate_limits, lower_rate, plain};
+use super::phrases::{
+    larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
+};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
@@ -120,11 +122,8 @@ pub(super) fn timeout_outgrown(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "a queue that outgrows the timeout looks like an outage: the target answers all \
                    the time, but queries that were given up";
     let answered_qps = (counts.responses + counts.late) as f64 / figures.window_s;
-    let advice = format!(
-        "find its limit: try --rate {}",
-        plain((TRY * answered_qps).max(1.0))
-    );
     let diagnosis = Diagnosis::new("queue", State::Problem, seen, matters);
+    let advice = rate_below_limit(TRY * answered_qps);
     Some(diagnosis.cure(Cure::words(advice)).into())
 }
 
@@ -424,8 +423,8 @@ pub(super) fn slots_stuck(symptoms: &Symptoms<'_>) -> Option<Finding> {
         false => State::Warning,
     };
     let diagnosis = Diagnosis::new("slots held since the warm-up", state, seen, matters)
-        .cure(Cure::throng("--warmup 0s"))
         .cure(Cure::throng("--timeout 1s"))
+        .cure(Cure::throng("--warmup 0s"))
         .cures(larger_server_buffers());
     Some(diagnosis.into())
 }

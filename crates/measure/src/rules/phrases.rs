@@ -132,14 +132,19 @@ pub(super) fn times(number: u64) -> String {
     }
 }
 
+/// How to find the limit from below.
+pub(super) fn rate_below_limit(rate_qps: f64) -> String {
+    format!(
+        "find its limit from below: --rate {}",
+        plain(rate_qps.max(1.0))
+    )
+}
+
 /// How to send a share of what was answered.
 pub(super) fn lower_rate(figures: &Figures<'_>, share: f64) -> String {
     match figures.record.scenario.replay.is_some() {
-        true => "find its limit: lower --speed".to_owned(),
-        false => format!(
-            "find its limit: try --rate {}",
-            plain((share * figures.achieved_qps).max(1.0))
-        ),
+        true => "lower --speed to find its limit".to_owned(),
+        false => rate_below_limit(share * figures.achieved_qps),
     }
 }
 

@@ -112,7 +112,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "latency grew from",
             topic: "limit: server",
             state: State::Ok,
-            cure: "find its limit: try --rate 1",
+            cure: "find its limit from below: --rate 1",
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
         Situation {
@@ -124,7 +124,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "the target admits a fixed rate",
             topic: "rate limit",
             state: State::Problem,
-            cure: "find its limit: try --rate 1",
+            cure: "find its limit from below: --rate 1",
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
         Situation {
@@ -134,7 +134,7 @@ fn server_bound() -> Vec<Situation> {
             evidence: "queries waited at the target on average",
             topic: "limit: server",
             state: State::Ok,
-            cure: "find its limit: try --rate 1",
+            cure: "find its limit from below: --rate 1",
             follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
     ]
