@@ -1,7 +1,7 @@
 //! An experiment whose agents are in Kubernetes. It is led from here, where its servers and hooks
 //! are started: pods wait, and each agent is started in one by `kubectl exec`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use lab::files::{self, Access};
 use lab::kubernetes::{Cluster, FleetPods, LOOK_EVERY, Pod, PodState};
 
-use super::kubernetes::{THRONG, fleet_pods, kubectl_words};
+use super::kubernetes::{THRONG, cluster, fleet_pods, kubectl_words};
 use super::watch::{Look, Watch};
 use crate::args::experiment::{ExperimentCommand, ExperimentRun};
 use crate::args::fleet::FleetRunArguments;
@@ -52,16 +52,12 @@ pub(super) fn run(
         output: Some(arguments.fetch.output.join(output)),
         ..experiment.clone()
     };
-    let cluster = Cluster::new(
-        kubectl.iter().map(Into::into).collect(),
-        pods.namespace.clone(),
-    );
+    let cluster = cluster(&arguments.kubectl.kubectl, pods.namespace.clone())?;
     let pods = AgentPods {
         pods,
         kubectl,
         cluster,
         is_made: Cell::new(false),
-        at_work: RefCell::default(),
     };
     experiment::run_file(&experiment, Some(&pods))
 }
@@ -72,8 +68,6 @@ struct AgentPods {
     kubectl: Vec<String>,
     cluster: Cluster,
     is_made: Cell<bool>,
-    /// Those that ran when the last run began.
-    at_work: RefCell<Vec<String>>,
 }
 
 impl Agents for AgentPods {
@@ -102,27 +96,24 @@ impl Agents for AgentPods {
         }
         let mut watch = Watch::new();
         let until = Instant::now() + START_MAX;
-        let (mut all, wanted) = (Vec::new(), self.pods.agents as usize);
+        let (mut running, wanted) = (Vec::new(), self.pods.agents as usize);
         while Instant::now() < until && !interrupt.has_come() {
             match watch.look(|| self.look())? {
                 Look::Trouble(failure) => return Err(failure),
-                Look::Pods(pods) => all = pods,
+                Look::Pods(pods) => running = names_of_running(pods),
                 Look::Nothing => {}
             }
-            let running = all.iter().filter(|pod| pod.state == PodState::Runs);
-            let mut running: Vec<String> = running.map(|pod| pod.name.clone()).collect();
             if running.len() == wanted {
-                running.sort();
-                return self.write(folder, running);
+                return write_hosts(folder, &running);
             }
             interrupt.wait(LOOK_EVERY);
         }
         if interrupt.has_come() {
             return Err(Failure::interrupted("interrupted before the pods ran"));
         }
-        let running = all.iter().filter(|pod| pod.state == PodState::Runs).count();
         Err(Failure::in_operation(format!(
-            "{running} of {wanted} pods run after {} min",
+            "{} of {wanted} pods run after {} min",
+            running.len(),
             START_MAX.as_secs() / 60
         )))
     }
@@ -134,22 +125,6 @@ impl AgentPods {
             &self.cluster.jobs_and_pods(Some(&self.pods.name))?,
         ))
     }
-
-    /// Kubernetes replaces a pod that ended by another one, with another name.
-    fn write(&self, folder: &Path, running: Vec<String>) -> Result<(), Failure> {
-        if *self.at_work.borrow() == running {
-            return Ok(());
-        }
-        let lines = running.iter().map(|pod| format!("{pod} {THRONG}\n"));
-        let path = hosts(folder);
-        let written = files::write(&path, Access::Umask, lines.collect::<String>());
-        written.map_err(|error| {
-            let what = format!("cannot write {}: {error}", path.display());
-            Failure::unwritable(what, &error, "give --output a folder that can be written")
-        })?;
-        self.at_work.replace(running);
-        Ok(())
-    }
 }
 
 impl Drop for AgentPods {
@@ -159,6 +134,25 @@ impl Drop for AgentPods {
             tell!("warning: `throng fleet stop {name}` removes pods that may be left");
         }
     }
+}
+
+fn names_of_running(pods: Vec<Pod>) -> Vec<String> {
+    let running = pods.into_iter().filter(|pod| pod.state == PodState::Runs);
+    let mut names: Vec<String> = running.map(|pod| pod.name).collect();
+    names.sort();
+    names
+}
+
+/// Writes the pods for the next run. Kubernetes replaces a pod that ended by another one, with
+/// another name.
+fn write_hosts(folder: &Path, pods: &[String]) -> Result<(), Failure> {
+    let lines = pods.iter().map(|pod| format!("{pod} {THRONG}\n"));
+    let path = hosts(folder);
+    let written = files::write(&path, Access::Umask, lines.collect::<String>());
+    written.map_err(|error| {
+        let what = format!("cannot write {}: {error}", path.display());
+        Failure::unwritable(what, &error, "give --output a folder that can be written")
+    })
 }
 
 fn hosts(folder: &Path) -> PathBuf {

@@ -145,7 +145,7 @@ fn of_run(arguments: &OfRunArguments) -> Result<Cluster, Failure> {
     cluster(&arguments.kubectl.kubectl, arguments.namespace.clone())
 }
 
-fn cluster(kubectl: &str, namespace: Option<String>) -> Result<Cluster, Failure> {
+pub(super) fn cluster(kubectl: &str, namespace: Option<String>) -> Result<Cluster, Failure> {
     let words = kubectl_words(kubectl)?;
     Ok(Cluster::new(
         words.into_iter().map(Into::into).collect(),

@@ -1,5 +1,8 @@
 //! Which program this is: lead and agents have to be the same one.
 
+use std::fs::File;
+use std::io::{self, Read};
+
 use data_encoding::HEXLOWER;
 use lab::agents::content_hash;
 
@@ -10,6 +13,8 @@ const PT_NOTE: u64 = 4;
 const NT_GNU_BUILD_ID: u64 = 3;
 /// A file of 64 bits, the least octet first.
 const ELF_64_LE: &[u8] = b"\x7fELF\x02\x01";
+/// Linkers put the program's headers and notes before its code. The whole file may have 100 MB.
+const HEADERS_MAX: u64 = 64 << 10;
 
 /// The build ID of this program, which stays if debug information is stripped; SHA-256 of its file
 /// if it was linked without one.
@@ -17,13 +22,18 @@ const ELF_64_LE: &[u8] = b"\x7fELF\x02\x01";
 /// # Errors
 /// Its file cannot be read.
 pub(crate) fn program() -> Result<String, Failure> {
-    let octets = std::fs::read("/proc/self/exe").map_err(|error| {
-        Failure::in_operation(format!("cannot read this program's file: {error}"))
-    })?;
-    Ok(match build_id(&octets) {
-        Some(id) => format!("build {}", HEXLOWER.encode(id)),
-        None => content_hash(&octets),
-    })
+    let read = File::open("/proc/self/exe").and_then(of_file);
+    read.map_err(|error| Failure::in_operation(format!("cannot read this program's file: {error}")))
+}
+
+fn of_file(mut file: File) -> io::Result<String> {
+    let mut octets = Vec::new();
+    file.by_ref().take(HEADERS_MAX).read_to_end(&mut octets)?;
+    if let Some(id) = build_id(&octets) {
+        return Ok(format!("build {}", HEXLOWER.encode(id)));
+    }
+    file.read_to_end(&mut octets)?;
+    Ok(content_hash(&octets))
 }
 
 /// The build ID that the linker wrote.
