@@ -269,7 +269,8 @@ symptoms! {
     /// All slots or clients were in use while nothing queued at the target.
     few_slots: FewSlots = load::few_slots;
     /// Over 0.1 % of the responses took 50 times the median or longer, and 50 ms; or 5 times and
-    /// 20 ms where they are of a few spans, clients or targets. Much: 0.5 %.
+    /// 20 ms where they are of a few spans, clients or targets; or 3 times and 50 ms where hardly
+    /// any came between them and the others. Much: 0.5 %.
     far_tail: FarTail = tail::far_tail, much if FarTail::is_much;
     /// Clients went on to another server. Much: with over 0.5 % of the queries.
     failovers: Failovers = tail::failovers, much if Failovers::are_many;

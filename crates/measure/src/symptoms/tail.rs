@@ -14,6 +14,13 @@ const LATENCY_NS_MIN: u64 = 50_000_000;
 /// The same of responses that have a pattern, which these do not make.
 const TIMES_OF_PATTERN: u64 = 5;
 const LATENCY_NS_MIN_OF_PATTERN: u64 = 20_000_000;
+/// The same of responses that are a group of their own: a host that is busy, or a server that is
+/// stopped by its quota, makes the median longer, and no gap between two groups.
+const TIMES_OF_GROUP: u64 = 3;
+/// A gap before such a group has this width...
+const GAP: f64 = 1.5;
+/// ... and at most this share of the number in the group.
+const IN_GAP: f64 = 0.1;
 /// From this share of the responses on, they are reported.
 const SHARE_MIN: f64 = 0.001;
 /// From this share on, most were not answered on time in any sense that a client knows.
@@ -66,8 +73,8 @@ pub(crate) enum TailPattern {
 pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
     let service = &figures.record.total.distributions.service;
     let p50_ns = figures.service_p50_ns?;
-    let later = |times: u64, least_ns: u64| {
-        let from_ns = least_ns.max(times.saturating_mul(p50_ns));
+    let above = |times: u64, least_ns: u64| least_ns.max(times.saturating_mul(p50_ns));
+    let later = |from_ns: u64| {
         let number = number_from(service, from_ns);
         let is_above = |share| significance::is_above(number, service.count(), share);
         (number >= EVENTS_MIN && is_above(SHARE_MIN)).then(|| FarTail {
@@ -78,9 +85,30 @@ pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
             is_much: is_above(SHARE_MUCH),
         })
     };
-    let of_pattern = later(TIMES_OF_PATTERN, LATENCY_NS_MIN_OF_PATTERN);
+    let of_pattern = later(above(TIMES_OF_PATTERN, LATENCY_NS_MIN_OF_PATTERN));
     let of_pattern = of_pattern.filter(|it| it.pattern != TailPattern::Spread);
-    of_pattern.or_else(|| later(TIMES, LATENCY_NS_MIN))
+    of_pattern
+        .or_else(|| later(above(TIMES, LATENCY_NS_MIN)))
+        .or_else(|| later(group_from(service, above(TIMES_OF_GROUP, LATENCY_NS_MIN))?))
+}
+
+/// Where a group of values begins, at `least_ns` or later, that a gap divides from all before it.
+fn group_from(times: &Histogram, least_ns: u64) -> Option<u64> {
+    // Each bucket's lowest value, with the number of values below it.
+    let mut below = 0;
+    let buckets = times.buckets().map(|(low, _, number)| {
+        below += number;
+        (low, below - number)
+    });
+    let buckets: Vec<(u64, u64)> = buckets.collect();
+    let starts = buckets.iter().filter(|(low, _)| *low >= least_ns);
+    let mut starts = starts.map(|(start, below)| {
+        let gap = (*start as f64 / GAP) as u64;
+        let before_gap = buckets.partition_point(|(low, _)| *low < gap);
+        (*start, below - buckets[before_gap].1, times.count() - below)
+    });
+    let first = starts.find(|(_, in_gap, group)| *in_gap as f64 <= IN_GAP * *group as f64);
+    first.map(|(start, ..)| start)
 }
 
 /// Values from `from_ns` on, to the width of a bucket.

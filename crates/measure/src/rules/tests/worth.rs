@@ -223,6 +223,26 @@ fn a_tail_of_cache_misses_is_on_time() {
 }
 
 #[test]
+fn a_late_group_beside_a_slow_median_is_never_on_time() {
+    // A third of the names is held for 100 ms; a quota makes all others slow.
+    for slow_ms in [1, 5, 20] {
+        let body = [(1, 100), (slow_ms, 400), (2 * slow_ms, 167)];
+        let body = body.map(|(ms, number)| (ms * MS, number));
+        let held = [(100 * MS, 200), (110 * MS, 133)];
+        let mut record = open_loop(&[&body[..], &held[..]].concat(), 900.0);
+        record.groups[0].experience = None;
+        let evidence = "33.30 % of the responses (";
+        judged(&record, Limit::Unknown, evidence, "run the names apart");
+    }
+    // Without a gap it is the tail of a queue, or of a path.
+    let tail: Vec<(u64, u64)> = (0..30).map(|step| (5 * MS + step * 5 * MS, 33)).collect();
+    let mut record = open_loop(&[&tail[..], &[(4 * MS, 1_000)]].concat(), 900.0);
+    record.groups[0].experience = None;
+    assert_eq!(judge(&record).limit, Limit::Rate);
+    assert!(found_on(&record, "responses far late").is_none());
+}
+
+#[test]
 fn servers_that_were_left_for_others_are_no_rate_that_was_held() {
     let record = answered(|counts| counts.stub.failovers.timed_out = 1_250);
     let evidence = "clients went on to another server 1,250 times (1.25 % of the queries)";
