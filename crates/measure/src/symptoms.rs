@@ -18,6 +18,7 @@ pub(crate) mod load;
 pub(crate) mod losses;
 pub(crate) mod losses_by_name;
 pub(crate) mod path;
+pub(crate) mod scrapes;
 pub(crate) mod server;
 pub(crate) mod service;
 pub(crate) mod set_up;
@@ -35,6 +36,7 @@ use load::*;
 use losses::*;
 use losses_by_name::*;
 use path::*;
+use scrapes::*;
 use server::*;
 use service::*;
 use set_up::*;
@@ -312,6 +314,7 @@ symptoms! {
     server_cache: ServerCache = server::cache;
     /// What an observed server counted, beside what was sent to it.
     server_counts: ServerCounts = server::counts, much if ServerCounts::differ;
-    /// Latency was twice as long during at least five scrapes of a source that asks the server.
-    slow_scrapes: SlowScrapes = server::slow_scrapes;
+    /// Latency was twice as long during at least five scrapes of a source that asks the server, and
+    /// not at other times as far apart.
+    slow_scrapes: SlowScrapes = scrapes::slow_scrapes;
 }

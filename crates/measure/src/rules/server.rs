@@ -527,7 +527,7 @@ fn missing(figures: &Figures<'_>, number: u64) -> String {
 /// Scrapes that disturbed the server: what observing costs is part of what was observed.
 pub(super) fn slow_scrapes(symptoms: &Symptoms<'_>) -> Vec<Finding> {
     let scrapes = symptoms.slow_scrapes.iter().flat_map(|it| &it.0);
-    let finding = |it: &crate::symptoms::server::SlowScrape| {
+    let finding = |it: &crate::symptoms::scrapes::SlowScrape| {
         let seen = format!(
             "while {} was asked for its statistics ({}), mean latency was {}, in the rest of the \
              run {}: the scrapes slow it down",

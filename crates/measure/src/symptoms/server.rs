@@ -5,8 +5,8 @@ use super::connections;
 use super::losses;
 use super::service;
 use crate::interval::per;
-use crate::observation::{Observation, ProgramUse, QueryUse};
-use crate::timeline::{Bin, Outage, OutageKind, Timeline};
+use crate::observation::{ProgramUse, QueryUse};
+use crate::timeline::{Outage, OutageKind};
 
 /// From this share of what it may use on, the CPU of a server is the limit.
 const FULL: f64 = 0.9;
@@ -346,80 +346,5 @@ pub(super) fn counts(figures: &Figures<'_>) -> Option<ServerCounts> {
     Some(ServerCounts {
         sent: queries_sent(figures),
         received: server.queries.max(0.0) as u64,
-    })
-}
-
-/// Latency of queries while a source was scraped is this many times that of the others.
-const SLOWER: f64 = 2.0;
-/// By how much it is longer, at least: 1 ms.
-const LONGER_NS_MIN: f64 = 1e6;
-/// Scrapes that are enough to tell it from chance.
-const SCRAPES_MIN: usize = 5;
-/// Profiles of sources that read /proc.
-const READERS_OF_PROC: [&str; 3] = ["process", "cgroup", "host"];
-/// Where scrapes fill more of the run than this, there is nothing to compare with.
-const FILLED_MAX: f64 = 0.5;
-
-/// Sources during whose scrapes latency was longer.
-pub(crate) struct SlowScrapes(pub(crate) Vec<SlowScrape>);
-
-pub(crate) struct SlowScrape {
-    pub(crate) source: String,
-    pub(crate) scrapes: usize,
-    /// Mean latency outside of scrapes, and during them.
-    pub(crate) usual_ns: f64,
-    pub(crate) meanwhile_ns: f64,
-}
-
-pub(super) fn slow_scrapes(figures: &Figures<'_>) -> Option<SlowScrapes> {
-    let timeline = figures.record.timeline.as_ref()?;
-    let until_ns = figures.record.measured_ns;
-    // What reads /proc asks the server for nothing.
-    let asks = |it: &&Observation| !READERS_OF_PROC.contains(&it.profile.as_str());
-    let each = figures.record.observations.iter().filter(asks);
-    let slow = each.filter_map(|it| slow_scrape(timeline, it, until_ns));
-    let slow: Vec<SlowScrape> = slow.collect();
-    (!slow.is_empty()).then_some(SlowScrapes(slow))
-}
-
-fn slow_scrape(
-    timeline: &Timeline,
-    observation: &Observation,
-    until_ns: u64,
-) -> Option<SlowScrape> {
-    let width_ns = timeline.width_ns();
-    let bins = (until_ns / width_ns) as usize;
-    let mut is_scraped = vec![false; bins.min(timeline.bins().len())];
-    let mut scrapes = 0;
-    for scrape in observation.scrapes.iter().filter(|it| it.number == 1) {
-        let (Ok(at), bound) = (u64::try_from(scrape.at_ns), scrape.bound_ns) else {
-            continue;
-        };
-        let first = at.saturating_sub(bound) / width_ns;
-        let last = at.saturating_add(bound) / width_ns;
-        if last as usize >= is_scraped.len() {
-            continue;
-        }
-        scrapes += 1;
-        // What came after it was late for it.
-        let last = (last as usize + 1).min(is_scraped.len() - 1);
-        is_scraped[first as usize..=last].fill(true);
-    }
-    let filled = is_scraped.iter().filter(|it| **it).count();
-    if scrapes < SCRAPES_MIN || per(filled as f64, is_scraped.len() as f64) > FILLED_MAX {
-        return None;
-    }
-    let mut sums = [Bin::default(); 2];
-    for (bin, scraped) in timeline.bins().iter().zip(&is_scraped) {
-        sums[usize::from(*scraped)].add(bin);
-    }
-    let [outside, inside] = sums;
-    let (usual_ns, meanwhile_ns) = outside.latency_ns_mean().zip(inside.latency_ns_mean())?;
-    let is_slow = meanwhile_ns >= SLOWER * usual_ns && meanwhile_ns - usual_ns >= LONGER_NS_MIN;
-    is_slow.then(|| SlowScrape {
-        source: observation.source.clone(),
-        scrapes,
-        usual_ns,
-        meanwhile_ns,
     })
 }

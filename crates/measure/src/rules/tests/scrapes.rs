@@ -5,17 +5,15 @@ use crate::observation::{ObservationMode, Observed, Recorder, Scrape};
 use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
 
-#[test]
-fn scrapes_that_slow_the_server_down_are_told() {
+/// A run whose server is scraped each second for 100 ms, and is slow in bins of 10 ms.
+fn scraped(is_slow: impl Fn(u64) -> bool) -> RunRecord {
     let mut record = in_time(10_000.0);
     let mut timeline = crate::timeline::Timeline::new();
     for bin in 0..1_000_u64 {
-        // Each second the server stands still for 100 ms, as long as the scrape takes.
-        let slow = bin % 100 < 10;
         let what = crate::timeline::Bin {
             due: 100,
             responses: 100,
-            latency_us: 100 * if slow { 50_000 } else { 1_000 },
+            latency_us: 100 * if is_slow(bin) { 50_000 } else { 1_000 },
             ..crate::timeline::Bin::default()
         };
         timeline.add(bin * SECOND / 100, &what);
@@ -33,7 +31,13 @@ fn scrapes_that_slow_the_server_down_are_told() {
         };
         recorder.push(Scrape::between(at_ns, at_ns + 100 * MS as i64), vec![value]);
     }
-    let record = observing(record, &[recorder.finish()]);
+    observing(record, &[recorder.finish()])
+}
+
+#[test]
+fn scrapes_that_slow_the_server_down_are_told() {
+    // Each second the server stands still for as long as the scrape takes.
+    let record = scraped(|bin| bin % 100 < 10);
     tells(&record, &["the scrapes slow it down"]);
     let all = met(&record);
     let cures = all.iter().flat_map(|it| &it.cures);
@@ -41,4 +45,16 @@ fn scrapes_that_slow_the_server_down_are_told() {
         cures.into_iter().any(|it| it.how.contains("mode=around")),
         "{all:#?}"
     );
+}
+
+#[test]
+fn what_has_a_period_of_its_own_is_no_scrape() {
+    // A quota stops the server from each second's begin on, and four times more in it.
+    let record = scraped(|bin| bin % 20 < 10);
+    let all = met(&record);
+    let said = |it: &crate::doctor::Diagnosis| it.seen.contains("the scrapes slow it down");
+    assert!(!all.iter().any(said), "{all:#?}");
+    // Now and then something else is slow.
+    let record = scraped(|bin| bin % 100 < 10 || bin % 331 == 50);
+    tells(&record, &["the scrapes slow it down"]);
 }
