@@ -120,12 +120,21 @@ pub(crate) fn write_error(octets: &[u8]) -> Result<()> {
     }
 }
 
-/// The columns of the terminal that standard error is; none if it is no terminal, 0 if it does not
-/// say.
+/// The columns of the terminal that standard error is; none if it is no terminal on which lines can
+/// be replaced, 0 if it does not say.
 pub(crate) fn columns_of_error() -> Option<u16> {
     let stderr = io::stderr();
-    if are_substituted() || !stderr.is_terminal() {
+    if are_substituted() || !stderr.is_terminal() || variable("TERM").is_some_and(|it| it == "dumb")
+    {
         return None;
     }
     Some(rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| size.ws_col))
+}
+
+/// True if the terminal that standard error is shows colours, and the user has not refused them
+/// (<https://no-color.org>).
+pub(crate) fn error_has_colors() -> bool {
+    let is_refused = variable("NO_COLOR").is_some_and(|it| !it.is_empty());
+    let has_type = variable("TERM").is_some_and(|it| !it.is_empty());
+    !is_refused && has_type && columns_of_error().is_some()
 }

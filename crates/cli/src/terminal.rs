@@ -57,12 +57,56 @@ pub(crate) fn output(octets: &[u8]) -> io::Result<()> {
 /// Columns of a terminal that does not say how many it has.
 const COLUMNS: u16 = 80;
 
-/// Replaces the line of the terminal that standard error is, as far as it fits.
-pub(crate) fn replace_line(words: &str) {
+/// How a part of the progress line looks where the terminal has colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Plain,
+    Good,
+    Warning,
+    Dim,
+}
+
+impl Look {
+    /// The escape sequence that begins it; none for plain text.
+    fn escape(self) -> &'static str {
+        match self {
+            Look::Plain => "",
+            Look::Good => "\x1b[32m",
+            Look::Warning => "\x1b[33m",
+            Look::Dim => "\x1b[2m",
+        }
+    }
+}
+
+/// A part of the progress line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) look: Look,
+}
+
+impl Part {
+    pub(crate) fn new(text: impl Into<String>, look: Look) -> Part {
+        let text = text.into();
+        Part { text, look }
+    }
+
+    pub(crate) fn plain(text: impl Into<String>) -> Part {
+        Part::new(text, Look::Plain)
+    }
+}
+
+/// Columns of the terminal that standard error is.
+pub(crate) fn columns() -> u16 {
     let columns = streams::columns_of_error().filter(|columns| *columns != 0);
-    let columns = columns.unwrap_or(COLUMNS);
+    columns.unwrap_or(COLUMNS)
+}
+
+/// Replaces the line of the terminal that standard error is, as far as it fits.
+pub(crate) fn replace_line(parts: &[Part]) {
+    let (columns, has_colors) = (columns(), streams::error_has_colors());
     let mut owner = owner();
-    let _ = streams::write_error(&owner.draw(words, columns));
+    let _ = streams::write_error(&owner.draw(parts, columns, has_colors));
 }
 
 /// Erases the line that [`replace_line`] has drawn, if it is there.
@@ -120,8 +164,11 @@ fn owner() -> MutexGuard<'static, Owner> {
 /// What puts the terminal back into its former state, and returns the octets to write for it.
 type Restore = fn() -> Vec<u8>;
 
-/// Moves to the beginning of the line and erases it.
-const ERASE: &[u8] = b"\r\x1b[2K";
+/// Moves to the beginning of the line and erases it, with the lines below: a terminal that has
+/// become narrower may have wrapped it.
+const ERASE: &[u8] = b"\r\x1b[J";
+/// Ends the look of a part.
+const RESET: &str = "\x1b[0m";
 
 fn erase_line() -> Vec<u8> {
     ERASE.to_vec()
@@ -152,13 +199,25 @@ impl Owner {
     }
 
     /// The line, or another one in its place.
-    fn draw(&mut self, words: &str, columns: u16) -> Vec<u8> {
+    fn draw(&mut self, parts: &[Part], columns: u16, has_colors: bool) -> Vec<u8> {
         if self.is_over {
             return Vec::new();
         }
         // The last column is left free: some terminals wrap there.
-        let fitting = usize::from(columns).saturating_sub(1);
-        let fitted: String = printable(words).chars().take(fitting).collect();
+        let mut fitting = usize::from(columns).saturating_sub(1);
+        let mut fitted = String::new();
+        for part in parts {
+            let text: String = printable(&part.text).chars().take(fitting).collect();
+            fitting -= text.chars().count();
+            match part.look.escape() {
+                escape if has_colors && !escape.is_empty() && !text.is_empty() => {
+                    fitted.extend([escape, &text, RESET]);
+                }
+                _ => fitted.push_str(&text),
+            }
+        }
+        // The cursor stays at its first column, also where a narrower terminal wraps the line.
+        fitted.push('\r');
         let drawn = [ERASE, fitted.as_bytes()].concat();
         self.note_line(fitted);
         drawn
@@ -209,7 +268,7 @@ mod tests {
     fn shown(writes: &[Vec<u8>]) -> Vec<String> {
         let text = String::from_utf8(writes.concat()).unwrap();
         let mut lines = vec![String::new()];
-        for part in text.replace("\x1b[2K", "\u{0}").chars() {
+        for part in text.replace("\x1b[J", "\u{0}").chars() {
             match part {
                 '\n' => lines.push(String::new()),
                 '\r' => {}
@@ -223,10 +282,13 @@ mod tests {
     #[test]
     fn other_output_is_above_the_progress_line() {
         let mut owner = Owner::new();
-        let mut writes = vec![owner.write(b"first\n"), owner.draw("10 %", WIDE)];
+        let mut writes = vec![
+            owner.write(b"first\n"),
+            owner.draw(&[Part::plain("10 %")], WIDE, false),
+        ];
         writes.push(owner.write(b"a note\nof two lines\n"));
         assert_eq!(shown(&writes), ["first", "a note", "of two lines", "10 %"]);
-        writes.push(owner.draw("9 %", WIDE));
+        writes.push(owner.draw(&[Part::plain("9 %")], WIDE, false));
         assert_eq!(shown(&writes).last().unwrap(), "9 %");
         // The next text goes on in the same line.
         writes.extend([owner.write(b"a b"), owner.write(b"c\n")]);
@@ -237,7 +299,7 @@ mod tests {
     fn output_without_a_progress_line_is_written_as_it_is() {
         let mut owner = Owner::new();
         assert_eq!(owner.write(b"a\rb"), b"a\rb");
-        owner.draw("10 %", WIDE);
+        owner.draw(&[Part::plain("10 %")], WIDE, false);
         assert_eq!(owner.restore(), ERASE);
         assert!(owner.restore().is_empty());
         assert_eq!(owner.write(b"a\n"), b"a\n");
@@ -246,16 +308,30 @@ mod tests {
     #[test]
     fn a_line_is_cut_where_the_terminal_would_wrap_it() {
         let mut owner = Owner::new();
-        let writes = [owner.draw("0123456789", 8), owner.write(b"note\n")];
+        let writes = [
+            owner.draw(&[Part::plain("0123456789")], 8, false),
+            owner.write(b"note\n"),
+        ];
         assert_eq!(shown(&writes), ["note", "0123456"]);
+    }
+
+    #[test]
+    fn colours_take_no_columns_and_are_left_out_where_there_are_none() {
+        let parts = [Part::new("0123", Look::Warning), Part::plain("4567")];
+        let drawn = |has_colors| {
+            let octets = Owner::new().draw(&parts, 7, has_colors);
+            String::from_utf8(octets).unwrap()
+        };
+        assert_eq!(drawn(false), "\r\x1b[J012345\r");
+        assert_eq!(drawn(true), "\r\x1b[J\x1b[33m0123\x1b[0m45\r");
     }
 
     /// As a panic or a second signal ends the process while the display goes on.
     #[test]
     fn nothing_is_drawn_after_the_end() {
         let mut owner = Owner::new();
-        let mut writes = vec![owner.draw("10 %", WIDE), owner.end()];
-        writes.push(owner.draw("20 %", WIDE));
+        let mut writes = vec![owner.draw(&[Part::plain("10 %")], WIDE, false), owner.end()];
+        writes.push(owner.draw(&[Part::plain("20 %")], WIDE, false));
         writes.push(owner.write(b"thread 'main' panicked\n"));
         assert_eq!(shown(&writes), ["thread 'main' panicked", ""]);
     }
@@ -267,7 +343,7 @@ mod tests {
     fn a_panic_erases_the_progress_line_before_its_message() {
         if std::env::var_os(PANICS).is_some() {
             crate::abort_on_panic();
-            replace_line("10 %");
+            replace_line(&[Part::plain("10 %")]);
             panic!("as the test wants it");
         }
         let own_name = "terminal::tests::a_panic_erases_the_progress_line_before_its_message";

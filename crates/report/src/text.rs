@@ -11,7 +11,9 @@ use measure::counts::{ENDS, rcode_name};
 use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
-use measure::{Arrival, Interval, Process, RunRecord, ScenarioRecord, Transport};
+use measure::{
+    Arrival, Counts, Interval, Limit, Process, RunRecord, ScenarioRecord, Transport, Verdict,
+};
 
 use crate::document::Sheet;
 use crate::table::{Align, Table};
@@ -101,6 +103,26 @@ pub fn interval_line(interval: &Interval) -> String {
         p(0.99),
         decimal(interval.mean_in_flight(), 1),
     )
+}
+
+/// Lateness of sends from which on it is remarked in mid-run, in nanoseconds.
+const LATE_NS: u64 = 1_000_000;
+
+/// What the figures of a run mean so far, in a few words: its provisional verdict, where there is
+/// one, else what is wrong with no cause named. None if nothing is.
+pub fn so_far(counts: &Counts, newest: &Interval, verdict: Option<&Verdict>) -> Option<String> {
+    if let Some(verdict) = verdict {
+        return Some(match verdict.limit {
+            Limit::Unknown => "limit so far: undecided".to_owned(),
+            limit => format!("limit so far: {}", limit.name()),
+        });
+    }
+    let lateness = newest.distributions.send_lateness.percentile(0.99);
+    if let Some(late) = lateness.filter(|late| *late >= LATE_NS) {
+        return Some(format!("sent late: p99 {}", latency(late as f64)));
+    }
+    let lost = counts.lost();
+    (lost > 0).then(|| format!("lost so far: {}", share(lost, counts.offered)))
 }
 
 /// What was run against what, and how long, without a line break.

@@ -3,6 +3,8 @@
 //! A reader of [`Live`] on a thread of its own: a terminal that takes no more octets, or a pipe
 //! that is full, delays neither the run nor its record.
 
+mod line;
+
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -12,13 +14,12 @@ use engine::Control;
 use lab::live::{Follower, Live, Next, Phase, Snapshot};
 use lab::run::RunRequest;
 use load::Plan;
-use measure::{Interval, notation};
+use measure::{Counts, Interval, notation};
 
 use crate::streams;
-use crate::terminal;
+use crate::terminal::{self, Part};
+use line::{Extent, Piece};
 
-/// Cells of the bar.
-const BAR_CELLS: usize = 30;
 /// A run that has ended and still waits is told of after this: most wait for a moment only.
 const WAIT_UNTOLD: Duration = Duration::from_millis(500);
 
@@ -65,7 +66,7 @@ struct Display {
 
 enum Form {
     /// A bar with the live rate and p99.
-    Bar(Bar),
+    Bar,
     /// One line for each interval that is to be shown, which may be several of the record.
     Lines {
         each_ns: u64,
@@ -102,45 +103,28 @@ impl Progressing {
         }
     }
 
-    /// The words beside the bar.
-    fn message(self, interval: &Interval) -> String {
+    /// The figures beside the bar.
+    fn figures(self, interval: &Interval) -> Vec<Piece> {
         let counts = &interval.counts;
         match self {
             Progressing::Queries => {
                 let p99 = interval.distributions.latency.percentile(0.99);
-                format!(
-                    "{}  p99 {}  lost {}",
-                    notation::rate(interval.per_second(counts.responses)),
-                    p99.map_or_else(|| "-".to_owned(), |ns| notation::latency(ns as f64)),
-                    notation::count(counts.lost()),
-                )
+                let p99 = p99.map_or_else(|| "-".to_owned(), |ns| notation::latency(ns as f64));
+                vec![
+                    Piece::first(notation::rate(interval.per_second(counts.responses))),
+                    Piece::percentile(format!("p99 {p99}")),
+                    Piece::failures("lost", counts.lost()),
+                ]
             }
             Progressing::Connections { has_handshakes } => {
                 let opened = counts.connections.usable(has_handshakes);
-                format!(
-                    "{} connections a second  failed {}",
-                    notation::decimal(interval.per_second(opened), 1),
-                    notation::count(counts.connections.failed.total()),
-                )
+                let opened = notation::decimal(interval.per_second(opened), 1);
+                vec![
+                    Piece::first(format!("{opened} connections a second")),
+                    Piece::failures("failed", counts.connections.failed.total()),
+                ]
             }
         }
-    }
-}
-
-/// How far a run is that lasts a time, or a number of queries.
-struct Bar {
-    by_queries: bool,
-    length: u64,
-    done: u64,
-}
-
-impl Bar {
-    fn draw(&self, message: &str) {
-        let share = self.done.min(self.length) as f64 / self.length.max(1) as f64;
-        let filled = (share * BAR_CELLS as f64) as usize;
-        let (full, empty) = ("█".repeat(filled), "░".repeat(BAR_CELLS - filled));
-        let percent = (share * 100.0) as u64;
-        terminal::replace_line(&format!("{full}{empty} {percent:>3} %  {message}"));
     }
 }
 
@@ -149,8 +133,8 @@ struct End {
     run_ns: u64,
     queries_max: Option<u64>,
     timeout: Duration,
-    offered: u64,
-    ended: u64,
+    /// What was counted so far.
+    so_far: Counts,
     is_told: bool,
 }
 
@@ -164,19 +148,18 @@ impl End {
                 .unwrap_or(u64::MAX),
             queries_max: plans().map(|plan| plan.queries_max).sum(),
             timeout: plans().map(|plan| plan.timeout).max().unwrap_or_default(),
-            offered: 0,
-            ended: 0,
+            so_far: Counts::default(),
             is_told: false,
         }
     }
 
     /// Counts an interval; what is waited for, if nothing more will be asked. Said once.
     fn count(&mut self, interval: &Interval) -> Option<String> {
-        let counts = &interval.counts;
-        self.offered += counts.offered;
-        self.ended += counts.responses + counts.lost() + counts.interrupted;
-        let all_asked = self.queries_max.is_some_and(|most| self.offered >= most);
-        let open = self.offered.saturating_sub(self.ended);
+        self.so_far.add(&interval.counts);
+        let counts = &self.so_far;
+        let ended = counts.responses + counts.lost() + counts.interrupted;
+        let all_asked = self.queries_max.is_some_and(|most| counts.offered >= most);
+        let open = counts.offered.saturating_sub(ended);
         if self.is_told || open == 0 || (interval.end_ns < self.run_ns && !all_asked) {
             return None;
         }
@@ -186,6 +169,16 @@ impl End {
             notation::counted(open, "response"),
             notation::seconds(nanos(self.timeout))
         ))
+    }
+
+    /// How far the run was at the end of this interval.
+    fn extent(&self, interval: &Interval) -> Extent {
+        let elapsed_ns = interval.end_ns;
+        match (self.run_ns, self.queries_max) {
+            (u64::MAX, None) => Extent::Endless { elapsed_ns },
+            (u64::MAX, Some(most)) => Extent::of_queries(self.so_far.offered, most, elapsed_ns),
+            (end, _) => Extent::of_time(elapsed_ns, end),
+        }
     }
 }
 
@@ -236,7 +229,7 @@ fn show_connecting(requests: &[RunRequest], form: &Form, control: Arc<Control>) 
         .map(|plan| u64::from(plan.clients))
         .sum();
     let (pause, is_bar) = match form {
-        Form::Bar(_) => (CONNECTING_SHOWN_EACH, true),
+        Form::Bar => (CONNECTING_SHOWN_EACH, true),
         Form::Lines { .. } => (CONNECTING_TOLD_EACH, false),
     };
     if clients == 0 {
@@ -252,7 +245,7 @@ fn show_connecting(requests: &[RunRequest], form: &Form, control: Arc<Control>) 
             notation::counted(clients, "client")
         );
         match is_bar {
-            true => terminal::replace_line(&words),
+            true => terminal::replace_line(&[Part::plain(words)]),
             false => tell!("{words}"),
         }
         true
@@ -267,13 +260,8 @@ impl Display {
         (quiet, each): (bool, Duration),
     ) -> Option<Self> {
         let first = requests.first().filter(|_| !quiet)?;
-        let plan = &first.plan;
         let form = match streams::columns_of_error() {
-            Some(_) => Form::Bar(Bar {
-                by_queries: plan.duration.is_none(),
-                length: (plan.duration.map(nanos).or(plan.queries_max)).unwrap_or(0),
-                done: 0,
-            }),
+            Some(_) => Form::Bar,
             None => Form::Lines {
                 each_ns: nanos(each),
                 gathered: None,
@@ -299,15 +287,15 @@ impl Display {
 
     fn show(&mut self, snapshot: &Snapshot) {
         match (&snapshot.shown.interval, &self.form) {
-            (Some(interval), _) => self.show_interval(interval),
-            (None, Form::Bar(bar)) if snapshot.shown.phase == Phase::Before => {
-                bar.draw("connecting");
+            (Some(interval), _) => self.show_interval(interval, snapshot),
+            (None, Form::Bar) if snapshot.shown.phase == Phase::Before => {
+                terminal::replace_line(&[Part::plain("connecting")]);
             }
             (None, _) => {}
         }
     }
 
-    fn show_interval(&mut self, interval: &Interval) {
+    fn show_interval(&mut self, interval: &Interval, snapshot: &Snapshot) {
         if let Some(connecting) = self.connecting.take() {
             connecting.end();
         }
@@ -337,12 +325,19 @@ impl Display {
                 }
                 self.waiting = self.waiting.take().or_else(|| say_later(waits?));
             }
-            Form::Bar(bar) => {
-                bar.done = match bar.by_queries {
-                    true => bar.done + interval.counts.offered,
-                    false => interval.end_ns,
-                };
-                bar.draw(&waits.unwrap_or_else(|| of.message(interval)));
+            Form::Bar => {
+                let mut pieces = Piece::position(&snapshot.place);
+                match waits {
+                    Some(words) => pieces.push(Piece::first(words)),
+                    None => {
+                        pieces.extend(of.figures(interval));
+                        let verdict = snapshot.shown.judged.as_ref().map(|it| &it.verdict);
+                        let remark = report::text::so_far(&self.end.so_far, interval, verdict);
+                        pieces.extend(remark.map(Piece::remark));
+                    }
+                }
+                let extent = self.end.extent(interval);
+                terminal::replace_line(&line::fitted(&extent, pieces, terminal::columns()));
             }
         }
     }
@@ -352,7 +347,7 @@ impl Display {
         let speakers = [self.connecting.take(), self.waiting.take()];
         speakers.into_iter().flatten().for_each(Speaker::end);
         match &mut self.form {
-            Form::Bar(_) => terminal::end_line(),
+            Form::Bar => terminal::end_line(),
             Form::Lines { gathered, .. } => {
                 if let Some(line) = gathered.take() {
                     tell!("{}", self.of.line(&line));

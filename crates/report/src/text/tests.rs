@@ -309,3 +309,23 @@ fn choice_of_questions_is_told_where_it_is_not_the_default() {
         assert!(text.contains(line), "{text}");
     }
 }
+
+#[test]
+fn words_so_far_name_no_cause_without_a_verdict() {
+    let mut interval = Interval::default();
+    let mut counts = Counts::default();
+    assert_eq!(so_far(&counts, &interval, None), None);
+    (counts.offered, counts.timeouts) = (1_000, 31);
+    let lost = so_far(&counts, &interval, None);
+    assert_eq!(lost.as_deref(), Some("lost so far: 3.10 %"));
+    let lateness = &mut interval.distributions.send_lateness;
+    lateness.record_many(500_000_000, 10);
+    let late = so_far(&counts, &interval, None).unwrap();
+    assert!(late.starts_with("sent late: p99 50"), "{late}");
+    let mut verdict = Verdict::default();
+    let judged = so_far(&counts, &interval, Some(&verdict));
+    assert_eq!(judged.as_deref(), Some("limit so far: undecided"));
+    verdict.limit = Limit::Server;
+    let judged = so_far(&counts, &interval, Some(&verdict));
+    assert_eq!(judged.as_deref(), Some("limit so far: server"));
+}

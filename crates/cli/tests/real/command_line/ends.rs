@@ -241,7 +241,7 @@ fn a_terminal_that_is_closed_ends_the_run_with_its_record() {
 fn last_line(octets: &[u8]) -> String {
     let text = String::from_utf8_lossy(octets);
     let text = text.rsplit('\n').next().unwrap_or_default();
-    let text = text.rsplit("\x1b[2K").next().unwrap_or_default();
+    let text = text.rsplit("\x1b[J").next().unwrap_or_default();
     text.replace('\r', "")
 }
 
