@@ -6,7 +6,7 @@
 //!
 //! # Where to look
 //!
-//! * `accumulator`: adds up snapshots, without I/O: counters are those of all runs of a command.
+//! * `accumulator`: the sums of all runs of a command, and what they are encoded as, without I/O.
 //! * `table`: the metrics: names, help texts and where each value comes from.
 //! * `family`: metric families, independent of any format.
 //! * `buckets`: a histogram of a run as classic and as native histogram.
@@ -31,7 +31,7 @@ mod server;
 mod table;
 mod text;
 
-pub use accumulator::{About, Accumulator, GROUPS_MAX};
+pub use accumulator::{About, Accumulator};
 pub use family::ScrapeCounts;
 pub use format::Format;
 pub use request::{REQUEST_BYTES_MAX, parse_request};

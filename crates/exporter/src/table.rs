@@ -8,7 +8,7 @@ use measure::counts::rcode_name;
 use measure::observation::SeriesKind;
 use measure::{Counts, Histogram, Interval};
 
-use crate::accumulator::{Accumulator, encode, transport};
+use crate::accumulator::{Accumulator, encode};
 use crate::buckets::Buckets;
 use crate::family::{Family, Kind, Label, ScrapeCounts, Value};
 use crate::format::Format;
@@ -217,7 +217,7 @@ pub(crate) fn families(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> 
 
 /// Every family that a command can have, with or without samples.
 fn every_family(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> {
-    let shown = all.newest.as_ref().map(|newest| &newest.shown);
+    let shown = all.sums.newest.as_ref().map(|newest| &newest.shown);
     let observed = shown.iter().flat_map(|it| &it.observations);
     let mut families = run(all);
     families.extend(traffic(all));
@@ -231,7 +231,7 @@ fn every_family(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> {
 
 /// Which run it is, and how far.
 fn run(all: &Accumulator) -> Vec<Family> {
-    let newest = all.newest.as_deref();
+    let newest = all.sums.newest.as_deref();
     let place = newest.map(|it| &*it.place);
     let of_run = |name: &'static str, value: String| (name, value);
     let info = vec![
@@ -291,7 +291,7 @@ fn run(all: &Accumulator) -> Vec<Family> {
 
 /// What was sent and what came back, by transport.
 fn traffic(all: &Accumulator) -> Vec<Family> {
-    let totals = || all.totals.iter();
+    let totals = || all.sums.totals.iter();
     let labelled = |transport: &str| vec![("transport", transport.to_owned())];
     let counters = COUNTERS.iter().map(|row| {
         totals().fold(
@@ -348,7 +348,7 @@ fn generator(all: &Accumulator) -> Vec<Family> {
         "Time that queries were in flight, added up: its rate is the mean number in flight.",
         Kind::Counter,
     );
-    for (transport, total) in &all.totals {
+    for (transport, total) in &all.sums.totals {
         let labels = || vec![("transport", (*transport).to_owned())];
         cpu = cpu.with(labels(), Value::Real(total.cpu_ns as f64 / NS_PER_SECOND));
         let seconds = total.in_flight_ns as f64 / NS_PER_SECOND;
@@ -364,9 +364,9 @@ fn generator(all: &Accumulator) -> Vec<Family> {
         "Connections usable at the end of the newest interval.",
         Kind::Gauge,
     );
-    if let Some(newest) = &all.newest {
+    if let Some(newest) = &all.sums.newest {
         let interval = newest.shown.interval.as_deref();
-        let labels = || vec![("transport", transport(newest).to_owned())];
+        let labels = || vec![("transport", newest.transport_name().to_owned())];
         let count = interval.and_then(|it| it.open).unwrap_or(0);
         open = open.with(labels(), Value::Count(count));
         let count = interval.map_or(0, |it| it.connections_open);
@@ -379,7 +379,7 @@ fn generator(all: &Accumulator) -> Vec<Family> {
 fn groups(all: &Accumulator) -> Vec<Family> {
     let labelled = |name: &String| vec![("group", name.clone())];
     let counters = OF_GROUP.iter().map(|row| {
-        all.groups.iter().fold(
+        all.sums.groups.iter().fold(
             Family::new(row.name, row.help, Kind::Counter),
             |family, (name, total)| {
                 let count = Value::Count((row.count)(&total.counts));
@@ -387,7 +387,7 @@ fn groups(all: &Accumulator) -> Vec<Family> {
             },
         )
     });
-    let latency = all.groups.iter().fold(
+    let latency = all.sums.groups.iter().fold(
         Family::new(
             "throng_group_latency_seconds",
             "Latency of responses from the scheduled send, of each group of clients.",
@@ -494,17 +494,17 @@ fn own(all: &Accumulator, scrapes: ScrapeCounts) -> Vec<Family> {
         counter(
             "throng_snapshots",
             "Snapshots of the command that these metrics include.",
-            all.snapshots_read,
+            all.sums.snapshots_read,
         ),
         counter(
             "throng_snapshots_missed",
             "Snapshots that these metrics do not include, because reading them was too slow.",
-            all.snapshots_missed,
+            all.sums.snapshots_missed,
         ),
         counter(
             "throng_group_intervals_dropped",
             "Intervals of groups of clients beyond the first 64 groups.",
-            all.group_intervals_dropped,
+            all.sums.group_intervals_dropped,
         ),
     ];
     snapshots.into_iter().chain(of_scrapes(scrapes)).collect()

@@ -1,13 +1,16 @@
 //! Sums of snapshots, read back from the text that is scraped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lab::live::{
-    LastValue, Live, NewestSample, NewestScrape, Phase, Place, SeriesName, Shown, ShownAgent,
-    ShownGroup,
+    GROUPS_MAX, LastValue, Live, NewestSample, NewestScrape, Phase, Place, SeriesName, Shown,
+    ShownAgent, ShownGroup,
 };
+use measure::Interval;
 use measure::observation::{NoValue, Sample, SeriesKind};
 use observe::{Reading, exposition};
+use settings::Transport;
 
 use super::*;
 

@@ -10,6 +10,7 @@ mod follower;
 mod judge;
 mod publisher;
 mod snapshot;
+mod sums;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,6 +25,7 @@ pub use judge::Judged;
 pub use observe::{LastValue, NewestSample, NewestScrape, SeriesName};
 pub(crate) use publisher::Publisher;
 pub use snapshot::{Phase, Place, Shown, ShownAgent, ShownGroup, Snapshot};
+pub use sums::{GROUPS_MAX, Sums};
 
 /// Most snapshots that are kept: ten minutes of intervals of 1 s.
 pub const SNAPSHOTS_MAX: usize = 600;
