@@ -6,8 +6,8 @@
 use crate::repository::{File, Offence, Repository};
 use crate::source::{Source, line_of, without_tests, words};
 
-const PURE_CRATES: [&str; 8] = [
-    "settings", "proto", "measure", "load", "script", "report", "capture", "agents",
+const PURE_CRATES: [&str; 9] = [
+    "settings", "proto", "measure", "load", "script", "report", "capture", "agents", "tui",
 ];
 
 /// Names that stand for the outside.

@@ -9,7 +9,7 @@ use std::process::Command;
 use toml::{Table, Value};
 
 /// Most crates in `Cargo.lock`, ours and those for other systems among them.
-const LOCKED_MAX: usize = 300;
+const LOCKED_MAX: usize = 320;
 
 fn read(name: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

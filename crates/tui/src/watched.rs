@@ -1,0 +1,173 @@
+//! What the snapshots of a command add up to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use lab::live::{NewestScrape, Next, Place, Snapshot, Sums};
+use measure::Interval;
+
+/// Most intervals that charts have: wider terminals are rare.
+const POINTS_MAX: usize = 512;
+/// Most sources whose former scrape is kept.
+const SOURCES_MAX: usize = 64;
+
+/// An interval in charts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// Responses a second.
+    pub(crate) rate: f64,
+    /// Queries lost in it.
+    pub(crate) lost: u64,
+    /// Percentile 99 of the latency in nanoseconds; none without responses.
+    pub(crate) p99_ns: Option<u64>,
+}
+
+/// The newest scrape of a source and the one before it.
+#[derive(Debug)]
+pub(crate) struct Scrapes {
+    pub(crate) newest: Arc<NewestScrape>,
+    pub(crate) former: Option<Arc<NewestScrape>>,
+}
+
+/// What was shown so far.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    place: Arc<Place>,
+    /// Of the run that goes on, or that ended last.
+    pub(crate) sums: Sums,
+    /// The newest of its intervals.
+    pub(crate) points: VecDeque<Point>,
+    /// The newest interval of the run.
+    pub(crate) interval: Option<Arc<Interval>>,
+    /// By source.
+    pub(crate) scrapes: BTreeMap<Arc<str>, Scrapes>,
+    /// Snapshots that were read, and those that had left the ring, in all runs.
+    pub(crate) read: u64,
+    pub(crate) missed: u64,
+}
+
+impl Watched {
+    pub(crate) fn read(&mut self, next: &Next) {
+        self.missed += next.missed.end.saturating_sub(next.missed.start);
+        for snapshot in &next.snapshots {
+            self.add(snapshot);
+        }
+    }
+
+    fn add(&mut self, snapshot: &Arc<Snapshot>) {
+        self.read += 1;
+        if self.place != snapshot.place {
+            self.begin(&snapshot.place);
+        }
+        self.sums.add(snapshot);
+        if let Some(interval) = &snapshot.shown.interval {
+            if self.points.len() >= POINTS_MAX {
+                self.points.pop_front();
+            }
+            self.points.push_back(Point::of(interval));
+            self.interval = Some(Arc::clone(interval));
+        }
+        for scrape in &snapshot.shown.observations {
+            self.observe(scrape);
+        }
+    }
+
+    fn begin(&mut self, place: &Arc<Place>) {
+        self.place = Arc::clone(place);
+        self.sums = Sums::default();
+        self.points.clear();
+        self.interval = None;
+        self.scrapes.clear();
+    }
+
+    fn observe(&mut self, scrape: &Arc<NewestScrape>) {
+        let has_room = self.scrapes.len() < SOURCES_MAX;
+        match self.scrapes.get_mut(&scrape.source) {
+            Some(scrapes) if scrapes.newest.at == scrape.at => {}
+            Some(scrapes) => {
+                let former = std::mem::replace(&mut scrapes.newest, Arc::clone(scrape));
+                scrapes.former = Some(former);
+            }
+            None if has_room => {
+                let scrapes = Scrapes {
+                    newest: Arc::clone(scrape),
+                    former: None,
+                };
+                self.scrapes.insert(Arc::clone(&scrape.source), scrapes);
+            }
+            None => {}
+        }
+    }
+
+    /// The newest snapshot.
+    pub(crate) fn newest(&self) -> Option<&Snapshot> {
+        self.sums.newest.as_deref()
+    }
+
+    /// Everything that the run has measured so far.
+    pub(crate) fn total(&self) -> Option<&Interval> {
+        self.sums.totals.values().next()
+    }
+}
+
+impl Point {
+    fn of(interval: &Interval) -> Point {
+        Point {
+            rate: interval.per_second(interval.counts.responses),
+            lost: interval.counts.lost(),
+            p99_ns: interval.distributions.latency.percentile(0.99),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lab::live::{Live, Shown};
+
+    use super::*;
+
+    fn shown(responses: u64) -> Shown {
+        let mut interval = Interval {
+            end_ns: 1_000_000_000,
+            ..Interval::default()
+        };
+        interval.counts.responses = responses;
+        Shown {
+            interval: Some(Arc::new(interval)),
+            ..Shown::default()
+        }
+    }
+
+    #[test]
+    fn each_run_of_a_command_begins_with_no_totals() {
+        let live = Live::default();
+        live.publish(shown(5));
+        live.publish(shown(6));
+        let mut watched = Watched::default();
+        watched.read(&live.after(0, Duration::ZERO));
+        assert_eq!(watched.total().unwrap().counts.responses, 11);
+        assert_eq!(watched.points.len(), 2);
+        live.begin(Place {
+            run: 2,
+            ..Place::default()
+        });
+        live.publish(shown(7));
+        watched.read(&live.after(2, Duration::ZERO));
+        assert_eq!(watched.total().unwrap().counts.responses, 7);
+        assert_eq!((watched.points.len(), watched.read), (1, 3));
+    }
+
+    #[test]
+    fn missed_snapshots_are_counted_and_intervals_are_bounded() {
+        let live = Live::default();
+        for _ in 0..700 {
+            live.publish(shown(1));
+        }
+        let mut watched = Watched::default();
+        watched.read(&live.after(0, Duration::ZERO));
+        assert_eq!((watched.read, watched.missed), (600, 100));
+        assert_eq!(watched.points.len(), POINTS_MAX);
+    }
+}
