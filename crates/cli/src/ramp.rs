@@ -19,6 +19,7 @@ use crate::records::{Destination, Links, hand_over};
 use crate::run::group::Group;
 use crate::run::{self, Runner, unused};
 use crate::signals::{self, Interrupt};
+use crate::tui;
 
 /// How long the last intervals may take to be looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,6 +38,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     });
     let live = Live::default();
     let _exporter = metrics::serve(&live, group.output.metrics, "ramp")?;
+    let _viewing = tui::begin(&live, group.output.tui, "ramp");
     live.begin(Place {
         name: String::new(),
         run: 1,

@@ -14,6 +14,7 @@ use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::scenario::{self, Point, Source};
 use crate::signals::{self, Interrupt};
+use crate::tui;
 
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
@@ -44,6 +45,7 @@ fn execute_points(
     let live = Live::default();
     // Until the end of the command: a result that waits for its reader can still be scraped.
     let _exporter = metrics::serve(&live, first.and_then(|it| it.output.metrics), command)?;
+    let _viewing = tui::begin(&live, first.is_some_and(|it| it.output.tui), command);
     let concluded = make_points(runs, &Runner::new(interrupt, &live, is_quiet), true)?;
     Ok(concluded.exit_code())
 }

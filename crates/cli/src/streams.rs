@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read, Result, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// What stands for the streams and variables of this process.
 #[derive(Debug, Default)]
@@ -129,6 +131,34 @@ pub(crate) fn columns_of_error() -> Option<u16> {
         return None;
     }
     Some(rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| size.ws_col))
+}
+
+/// Columns and rows of the terminal that standard error is; none if it is none.
+pub(crate) fn size_of_error() -> Option<(u16, u16)> {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    size.ok().map(|size| (size.ws_col, size.ws_row))
+}
+
+/// True if standard error takes bytes at once.
+pub(crate) fn error_takes_bytes() -> bool {
+    let stderr = io::stderr();
+    let mut watched = [PollFd::new(&stderr, PollFlags::OUT)];
+    let ready = poll(&mut watched, Some(&Timespec::default()));
+    ready.is_ok() && watched[0].revents().contains(PollFlags::OUT)
+}
+
+/// The keyboard of the terminal that standard input and standard error are, if this process is in
+/// its foreground.
+pub(crate) fn keyboard() -> Option<OwnedFd> {
+    let stdin = io::stdin();
+    if columns_of_error().is_none() || !stdin.is_terminal() {
+        return None;
+    }
+    let foreground = rustix::termios::tcgetpgrp(&stdin).ok()?;
+    if foreground != rustix::process::getpgrp() {
+        return None;
+    }
+    stdin.as_fd().try_clone_to_owned().ok()
 }
 
 /// True if the terminal that standard error is shows colours, and the user has not refused them

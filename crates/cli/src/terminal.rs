@@ -8,12 +8,16 @@
 //! progress line, writes, and draws the line again. [`restore`] ends the drawing: at the end of the
 //! command, after a panic, and before a second signal ends the process.
 
+mod raw;
+
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use measure::notation::counted;
 use measure::printable;
 
 use crate::streams;
@@ -109,11 +113,57 @@ pub(crate) fn replace_line(parts: &[Part]) {
     let _ = streams::write_error(&owner.draw(parts, columns, has_colors));
 }
 
-/// Erases the line that [`replace_line`] has drawn, if it is there.
+/// Erases the line that [`replace_line`] has drawn, or ends the screen, if one of them is there.
 pub(crate) fn end_line() {
+    raw::leave();
     let mut owner = owner();
     if owner.has_drawn() {
         let _ = streams::write_error(&owner.restore());
+    }
+}
+
+/// Takes the whole terminal for a screen, and sets it so that keys come one by one. Other output is
+/// held until [`leave_screen`].
+///
+/// # Errors
+/// The terminal cannot be set or written to, or this process is about to end.
+pub(crate) fn take_screen(keyboard: OwnedFd) -> io::Result<()> {
+    let mut owner = owner();
+    let entered = owner.enter();
+    if entered.is_empty() {
+        return Err(io::ErrorKind::Other.into());
+    }
+    let written = raw::enter(keyboard)
+        .map_err(io::Error::from)
+        .and_then(|()| streams::write_error(&entered));
+    if written.is_err() {
+        raw::leave();
+        let _ = streams::write_error(&owner.restore());
+    }
+    written
+}
+
+/// Writes a frame of the screen; false if there is none any more.
+pub(crate) fn draw_screen(frame: &[u8]) -> bool {
+    let owner = owner();
+    owner.held.is_some() && streams::write_error(frame).is_ok()
+}
+
+/// True while there is a screen.
+pub(crate) fn has_screen() -> bool {
+    owner().held.is_some()
+}
+
+/// The newest line that is held for the end of the screen; empty without one.
+pub(crate) fn newest_note() -> String {
+    let owner = owner();
+    owner.held.as_ref().map_or_else(String::new, Held::newest)
+}
+
+/// Ends the screen if there is one, and writes what was held meanwhile.
+pub(crate) fn leave_screen() {
+    if has_screen() {
+        end_line();
     }
 }
 
@@ -126,6 +176,7 @@ pub(crate) fn restore() {
     if streams::are_substituted() {
         return;
     }
+    raw::leave();
     if let Ok(mut owner) = OWNER.try_lock()
         && !owner.has_drawn()
     {
@@ -146,6 +197,7 @@ pub(crate) fn restore() {
 
 /// As [`restore`], where the system may allow no further thread.
 pub(crate) fn restore_here() {
+    raw::leave();
     // Who holds it writes, and the terminal may take no more octets.
     if let Ok(mut owner) = OWNER.try_lock()
         && owner.has_drawn()
@@ -181,6 +233,8 @@ struct Owner {
     line: Option<String>,
     /// Set while something is drawn.
     restore: Option<Restore>,
+    /// Other output; none unless a screen has the whole terminal.
+    held: Option<Held>,
     /// Nothing is drawn any more.
     is_over: bool,
 }
@@ -190,6 +244,7 @@ impl Owner {
         Owner {
             line: None,
             restore: None,
+            held: None,
             is_over: false,
         }
     }
@@ -200,7 +255,7 @@ impl Owner {
 
     /// The line, or another one in its place.
     fn draw(&mut self, parts: &[Part], columns: u16, has_colors: bool) -> Vec<u8> {
-        if self.is_over {
+        if self.is_over || self.held.is_some() {
             return Vec::new();
         }
         // The last column is left free: some terminals wrap there.
@@ -223,8 +278,24 @@ impl Owner {
         drawn
     }
 
+    /// A screen in place of the line; nothing if it cannot be there.
+    fn enter(&mut self) -> Vec<u8> {
+        if self.is_over || self.held.is_some() {
+            return Vec::new();
+        }
+        let mut written = self.restore();
+        written.extend_from_slice(tui::ENTER.as_bytes());
+        self.held = Some(Held::default());
+        self.restore = Some(|| tui::LEAVE.as_bytes().to_vec());
+        written
+    }
+
     /// Other output, in place of the line, which follows it.
     fn write(&mut self, octets: &[u8]) -> Vec<u8> {
+        if let Some(held) = &mut self.held {
+            held.add(octets);
+            return Vec::new();
+        }
         let Some(line) = self.line.clone() else {
             return octets.to_vec();
         };
@@ -246,15 +317,58 @@ impl Owner {
     /// Puts the terminal back into the state before something was drawn.
     fn restore(&mut self) -> Vec<u8> {
         self.line = None;
-        self.restore
-            .take()
-            .map_or_else(Vec::new, |restore| restore())
+        let mut written = (self.restore.take()).map_or_else(Vec::new, |restore| restore());
+        if let Some(held) = self.held.take() {
+            written.extend(held.finish());
+        }
+        written
     }
 
     /// The same, for ever.
     fn end(&mut self) -> Vec<u8> {
         self.is_over = true;
         self.restore()
+    }
+}
+
+/// Most bytes that are held: thousands of lines.
+const HELD_MAX: usize = 1 << 20;
+
+/// Output of the command while a screen has the terminal.
+#[derive(Debug, Default)]
+struct Held {
+    text: Vec<u8>,
+    /// Lines that were too many: the oldest ones.
+    dropped: u64,
+}
+
+impl Held {
+    fn add(&mut self, octets: &[u8]) {
+        self.text.extend_from_slice(octets);
+        if self.text.len() > HELD_MAX {
+            // Half of them, so that it is rare.
+            let half = self.text.len() / 2;
+            let end = self.text[half..].iter().position(|octet| *octet == b'\n');
+            let until = end.map_or(self.text.len(), |end| half + end + 1);
+            let lines = self.text.drain(..until).filter(|octet| *octet == b'\n');
+            self.dropped += lines.count() as u64;
+        }
+    }
+
+    fn newest(&self) -> String {
+        let lines = self.text.split(|octet| *octet == b'\n');
+        let newest = lines.rev().find(|line| !line.is_empty());
+        String::from_utf8_lossy(newest.unwrap_or_default()).into_owned()
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if self.dropped == 0 {
+            return self.text;
+        }
+        let lines = counted(self.dropped, "earlier line");
+        let mut all = format!("note: --tui did not keep {lines}\n").into_bytes();
+        all.append(&mut self.text);
+        all
     }
 }
 
@@ -324,6 +438,50 @@ mod tests {
         };
         assert_eq!(drawn(false), "\r\x1b[J012345\r");
         assert_eq!(drawn(true), "\r\x1b[J\x1b[33m0123\x1b[0m45\r");
+    }
+
+    #[test]
+    fn output_is_held_while_a_screen_has_the_terminal_and_follows_it() {
+        let mut owner = Owner::new();
+        owner.draw(&[Part::plain("10 %")], WIDE, false);
+        let entered = [ERASE, tui::ENTER.as_bytes()].concat();
+        assert_eq!(owner.enter(), entered);
+        assert!(owner.enter().is_empty());
+        assert!(owner.write(b"warning: first\n").is_empty());
+        assert!(owner.write(b"ending the run\n").is_empty());
+        assert!(owner.draw(&[Part::plain("20 %")], WIDE, true).is_empty());
+        assert_eq!(owner.held.as_ref().unwrap().newest(), "ending the run");
+        let left = String::from_utf8(owner.restore()).unwrap();
+        let lines = "warning: first\nending the run\n";
+        assert_eq!(left, format!("{}{lines}", tui::LEAVE));
+        assert!(owner.restore().is_empty());
+        assert_eq!(owner.write(b"result\n"), b"result\n");
+    }
+
+    #[test]
+    fn panic_and_second_signal_end_the_screen_for_ever() {
+        let mut owner = Owner::new();
+        owner.enter();
+        owner.write(b"note\n");
+        let ended = String::from_utf8(owner.end()).unwrap();
+        assert_eq!(ended, format!("{}note\n", tui::LEAVE));
+        assert!(owner.enter().is_empty());
+        assert_eq!(owner.write(b"panicked\n"), b"panicked\n");
+    }
+
+    #[test]
+    fn oldest_of_too_many_held_lines_are_dropped_and_counted() {
+        let mut held = Held::default();
+        let line = [b"x".repeat(1_023), b"\n".to_vec()].concat();
+        for _ in 0..1_500 {
+            held.add(&line);
+        }
+        held.add(b"last\n");
+        assert!(held.text.len() <= HELD_MAX);
+        assert_eq!(held.newest(), "last");
+        let kept = held.text.iter().filter(|it| **it == b'\n').count() as u64;
+        assert_eq!(kept + held.dropped, 1_501);
+        assert!(held.finish().starts_with(b"note: --tui did not keep "));
     }
 
     /// As a panic or a second signal ends the process while the display goes on.

@@ -68,6 +68,9 @@ pub(crate) struct ExperimentRun {
     /// Serve metrics of the runs for Prometheus at this address (see docs/watching.md)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Show the runs on the whole terminal while they go on; ? lists the keys
+    #[arg(long)]
+    pub(crate) tui: bool,
     /// May change what a cluster runs (`change` of a [[server]]); it is restored after each start
     #[arg(long)]
     pub(crate) allow_change: bool,

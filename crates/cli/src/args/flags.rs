@@ -100,7 +100,7 @@ const SERVES: &str = "opens a port to scrapers";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 151] = [
+pub(crate) const FLAGS: [Flag; 152] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -295,6 +295,7 @@ pub(crate) const FLAGS: [Flag; 151] = [
         .at(At::Sockets)
         .by_user("decides which programs and hosts are queried, with which credentials"),
     run("metrics").by_user(SERVES),
+    run("tui"),
     run("quiet"),
     // Conditions
     run("fail-if").not_with(&[

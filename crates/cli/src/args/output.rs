@@ -20,6 +20,8 @@ pub(crate) struct Output {
     pub(crate) metrics: Option<SocketAddr>,
     #[serde(default)]
     pub(crate) details: bool,
+    #[serde(default)]
+    pub(crate) tui: bool,
     pub(crate) quiet: bool,
     pub(crate) conditions: ConditionArguments,
 }
@@ -33,6 +35,7 @@ impl Output {
             format: flags.format,
             metrics: flags.metrics,
             details: flags.details,
+            tui: flags.tui,
             quiet: flags.quiet,
             conditions: flags.conditions.clone(),
         }

@@ -23,6 +23,7 @@ use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals;
 use crate::streams;
+use crate::tui;
 
 /// The answer's file in the folder of records.
 const ANSWER: &str = "capacity.json";
@@ -40,6 +41,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     });
     let live = Live::default();
     let _exporter = metrics::serve(&live, arguments.run.metrics, "capacity")?;
+    let _viewing = tui::begin(&live, arguments.run.tui, "capacity");
     let quiet = arguments.run.quiet;
     if !quiet {
         announce(&plan);

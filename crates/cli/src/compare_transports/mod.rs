@@ -23,6 +23,7 @@ use crate::records::{Destination, Links, keep_one};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals::{self, Interrupt};
+use crate::tui;
 
 /// One run to be made.
 struct Turn<'a> {
@@ -55,6 +56,7 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
     let live = Live::default();
     let address = arguments.run.metrics;
     let _exporter = metrics::serve(&live, address, "compare-transports")?;
+    let _viewing = tui::begin(&live, arguments.run.tui, "compare-transports");
     let (made, all_kept) = make(&turns, &interrupt, &live)?;
     let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
     let Some(comparison) = Comparison::new(&cells) else {

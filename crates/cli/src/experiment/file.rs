@@ -45,7 +45,9 @@ const OF_LAB: [&str; 8] = [
 /// Keys of hooks, at `[hooks]` and of one server or variant.
 const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
-const OF_EXPERIMENT: [&str; 6] = ["record", "force", "format", "metrics", "quiet", "label"];
+const OF_EXPERIMENT: [&str; 7] = [
+    "record", "force", "format", "metrics", "tui", "quiet", "label",
+];
 
 /// Keys that say where the agents are.
 const OF_AGENTS: [&str; 6] = ["agents", "processes", "hosts", "ssh", "listen", "keys"];

@@ -18,7 +18,6 @@ mod results;
 mod servers;
 mod turn;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -33,6 +32,7 @@ use crate::failure::{Failure, print};
 use crate::inputs;
 use crate::metrics;
 use crate::signals::{self, Interrupt};
+use crate::tui;
 use crate::turn::Maker;
 use cells::Turn;
 use file::Experiment;
@@ -94,7 +94,7 @@ pub(crate) fn run_file(
         check_reach(&turns)?;
     }
     let folder = Folder::open(&output, &text)?;
-    run(&experiment, &turns, &folder, (agents, arguments.metrics))
+    run(&experiment, &turns, &folder, (agents, arguments))
 }
 
 /// The folder of its records.
@@ -208,7 +208,7 @@ fn run(
     experiment: &Experiment,
     turns: &[Turn],
     folder: &Folder,
-    (agents, metrics): (Option<&dyn Agents>, Option<SocketAddr>),
+    (agents, arguments): (Option<&dyn Agents>, &ExperimentRun),
 ) -> Result<ExitCode, Failure> {
     if turns.iter().any(|turn| turn.topology.needs_network()) {
         Network::check()?;
@@ -240,7 +240,8 @@ fn run(
         );
     }
     let maker = Maker::new(&interrupt);
-    let _exporter = metrics::serve(&maker.live, metrics, "experiment")?;
+    let _exporter = metrics::serve(&maker.live, arguments.metrics, "experiment")?;
+    let _viewing = tui::begin(&maker.live, arguments.tui, "experiment");
     if experiment.has_ceilings && !waiting.is_empty() {
         let all = ceilings::turns(turns, experiment.is_short)?;
         ceilings::measure(&all, folder, &maker)?;

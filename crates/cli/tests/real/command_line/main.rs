@@ -74,5 +74,6 @@ mod timestamps;
 mod tls;
 mod topologies;
 mod trace;
+mod tui;
 mod xdp;
 mod zones;
