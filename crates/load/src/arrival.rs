@@ -6,6 +6,7 @@ use proto::Instant;
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 pub use settings::Process;
+use settings::number::parse_number;
 
 use crate::client_arrival::ClientArrival;
 use crate::plan_error::PlanError;
@@ -51,31 +52,20 @@ pub enum Arrival {
     Replay(Arc<Replay>),
 }
 
-/// Reads a rate in queries a second: `20000`, `50k`, `1.5M`, `1G`, `0.5`.
+/// Reads a rate in queries a second: `20000`, `50k`, `1.5M`, `1e6`, `1,000`, `0.5`.
 ///
 /// # Errors
-/// The text is not a number with at most one of the suffixes `k`, `M` and `G`, or is outside
-/// [`RATE_QPS_MIN`] to [`RATE_QPS_MAX`].
+/// The text is not a number ([`parse_number`]), or is outside [`RATE_QPS_MIN`] to
+/// [`RATE_QPS_MAX`].
 pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
-    let (number, factor) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
-        Some(b'M') => (&text[..text.len() - 1], 1e6),
-        Some(b'G') => (&text[..text.len() - 1], 1e9),
-        _ => (text, 1.0),
-    };
-    // `f64` alone would also read `inf`, `NaN`, `1e5` and signs.
-    let is_plain = number
-        .bytes()
-        .all(|octet| octet.is_ascii_digit() || octet == b'.');
-    let rate = number.parse::<f64>().ok().filter(|_| is_plain);
-    let rate = rate.ok_or_else(|| {
+    let rate = parse_number(text).ok_or_else(|| {
         PlanError::new(
             "rate",
             format!("`{text}` is not a rate"),
             "write queries a second, such as 20000, 50k, 1.5M or 0.5",
         )
     })?;
-    check_rate("rate", rate * factor)
+    check_rate("rate", rate)
 }
 
 /// Refuses a burst of no query, or of more than one client can have open.

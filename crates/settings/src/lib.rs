@@ -21,6 +21,7 @@
 //! | [`presence`] | when clients are there |
 //! | [`behaviour`] | what the built-in responder does to queries |
 //! | [`simulation`] | the network and the server where nothing is real |
+//! | [`number`] | numbers as they are typed |
 //! | [`stub`] | which of its servers a client asks, and how often |
 
 #![forbid(unsafe_code)]
@@ -37,6 +38,7 @@ pub mod driver;
 pub mod file;
 pub mod http;
 mod nanos;
+pub mod number;
 pub mod presence;
 pub mod questions;
 pub mod run;

@@ -207,6 +207,9 @@ fn rates_are_read_with_their_suffixes() {
         ("0.000001", 1e-6),
         ("1000M", 1e9),
         ("1G", 1e9),
+        ("1e5", 1e5),
+        ("1,000", 1e3),
+        ("1_000", 1e3),
     ];
     for (text, expected) in cases {
         assert_eq!(parse_rate(text).unwrap(), expected, "{text}");
@@ -216,7 +219,7 @@ fn rates_are_read_with_their_suffixes() {
 #[test]
 fn what_is_no_rate_is_refused() {
     for text in [
-        "", "k", ".", "1e5", "-1", "+1", "inf", "NaN", "1.2.3", "5 k", "5m", "5g", "5kk", "\u{e9}",
+        "", "k", ".", "1,5", "-1", "+1", "inf", "NaN", "1.2.3", "5 k", "5m", "5g", "5kk", "\u{e9}",
     ] {
         let error = parse_rate(text).unwrap_err();
         assert_eq!(error.to_string(), format!("rate: `{text}` is not a rate"));

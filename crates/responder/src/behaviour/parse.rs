@@ -58,7 +58,7 @@ impl BehaviourError {
         Some(match self {
             BehaviourError::Duration(text) => (
                 text,
-                "a duration: expected a number and ns, us, ms, s, m or h",
+                "a duration: expected numbers with ns, us, ms, s, m or h, such as 500ms or 1m30s",
             ),
             BehaviourError::Delay(text) => (
                 text,

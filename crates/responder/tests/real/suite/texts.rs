@@ -22,6 +22,9 @@ fn durations_have_units() {
         ("1h", Duration::from_secs(3600)),
         ("0", Duration::ZERO),
         ("0.3ms", Duration::from_micros(300)),
+        ("1m30s", Duration::from_secs(90)),
+        ("1h1m1.5s", Duration::from_millis(3_661_500)),
+        ("1,500ms", Duration::from_millis(1_500)),
     ];
     for (text, duration) in cases {
         assert_eq!(parse_duration(text), Ok(duration), "{text}");
@@ -36,6 +39,10 @@ fn durations_have_units() {
         "1e3s",
         "99999999999h",
         "inf",
+        "30s1m",
+        "1m30",
+        "1s1s",
+        "277777h3600s",
     ] {
         assert_eq!(
             parse_duration(text),
