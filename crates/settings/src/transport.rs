@@ -126,15 +126,55 @@ impl Named for Transport {
 impl FromStr for Transport {
     type Err = String;
 
-    /// Reads a name; `doh` is `doh2`.
+    /// Reads a name, in letters of any case, or what other programs call it: `tls` is `dot`; `doh`,
+    /// `https` and `h2` are `doh2`; `h3` is `doh3`; `quic` is `doq`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let name = if text == "doh" { "doh2" } else { text };
-        Transport::named(name)
+        match text.to_ascii_lowercase().as_str() {
+            "tls" => Ok(Transport::Dot),
+            "doh" | "https" | "h2" => Ok(Transport::Doh2),
+            "h3" => Ok(Transport::Doh3),
+            "quic" => Ok(Transport::Doq),
+            // What is unknown is shown as it was typed.
+            name => Transport::named(name).or_else(|_| Transport::named(text)),
+        }
     }
 }
 
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_programs_and_capitals_are_read() {
+        for (text, transport) in [
+            ("udp", Transport::Udp),
+            ("UDP", Transport::Udp),
+            ("TCP", Transport::Tcp),
+            ("DoT", Transport::Dot),
+            ("tls", Transport::Dot),
+            ("TLS", Transport::Dot),
+            ("doh", Transport::Doh2),
+            ("https", Transport::Doh2),
+            ("h2", Transport::Doh2),
+            ("h3", Transport::Doh3),
+            ("DoH3", Transport::Doh3),
+            ("quic", Transport::Doq),
+            ("DoQ", Transport::Doq),
+        ] {
+            assert_eq!(text.parse(), Ok(transport), "{text}");
+        }
+        for text in ["", "dnscrypt", "u", "53", "doh1", "Tcp "] {
+            let reason = text.parse::<Transport>().unwrap_err();
+            assert!(
+                reason.starts_with(&format!("unknown transport `{text}`: ")),
+                "{reason}"
+            );
+        }
     }
 }
