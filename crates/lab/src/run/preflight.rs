@@ -223,6 +223,12 @@ fn unreachable(error: &std::io::Error, target: SocketAddr, transport: Transport)
             format!("{target} did not answer over {over} in time"),
             "check the address and the firewalls on the path",
         ),
+        // What the kernel says of a broadcast address.
+        ErrorKind::PermissionDenied => RunError::new(
+            format!("cannot reach {target} over {over}: {error}"),
+            "check that it is the address of a host, not the broadcast address of its network, and \
+             that no firewall of this host refuses it",
+        ),
         _ => RunError::new(
             format!("cannot reach {target} over {over}: {error}"),
             "check the address and the route to it",
