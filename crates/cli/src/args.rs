@@ -29,7 +29,7 @@ use replay::ReplayArguments;
 pub(crate) use run::{NamesFormat, RunArguments, RunCommand};
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 pub(crate) use values::{Chosen, DocumentFormat, Format};
-use values::{FASTER, duration, none_or};
+use values::{FASTER, count, count_from, count_within, length, none_or, refusal};
 
 mod behaviour;
 pub(crate) mod capacity;
@@ -38,6 +38,7 @@ pub(crate) mod compare;
 pub(crate) mod connections;
 pub(crate) mod doctor;
 pub(crate) mod doh;
+pub(crate) mod endpoint;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod flags;
@@ -58,7 +59,7 @@ pub(crate) mod server_model;
 pub(crate) mod sockets;
 pub(crate) mod stub;
 mod tls;
-mod values;
+pub(crate) mod values;
 
 /// Measures what a DNS service can take, and says what limited the result.
 ///
@@ -244,7 +245,7 @@ pub(crate) struct CompareTransportsArguments {
         long,
         default_value_t = 1,
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=1_000),
+        value_parser = count_within::<u32>(1..=1_000),
         help_heading = "Comparison"
     )]
     pub(crate) repeat: u32,
@@ -262,13 +263,13 @@ const IN_TURN: &str = "each in turn";
 fn only_transports(text: &str) -> Result<Transport, String> {
     match text == IN_TURN {
         true => Ok(Transport::Udp),
-        false => Err("several are compared: use --transports".into()),
+        false => Err(refusal("several are compared", "use --transports")),
     }
 }
 
 /// One file cannot keep the records of several runs.
 fn only_records(_: &str) -> Result<PathBuf, String> {
-    Err("there are several records: use --records FOLDER".into())
+    Err(refusal("there are several records", "use --records FOLDER"))
 }
 
 /// Flags of `throng responder`.
@@ -286,7 +287,7 @@ pub(crate) struct ResponderArguments {
     /// Most responses a second over UDP to each network (/24 of IPv4, /56 of IPv6); 1,000 where
     /// --allow-public is needed, else no limit
     #[arg(long, value_name = "RATE", conflicts_with = "no_rate_limit",
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = count_from::<u32>(1))]
     pub(crate) rate_limit: Option<u32>,
     /// Do not limit the rate of responses where --allow-public is needed
     #[arg(long)]
@@ -295,10 +296,10 @@ pub(crate) struct ResponderArguments {
     #[arg(long, default_value = "/dns-query", value_name = "PATH")]
     pub(crate) doh_path: String,
     /// Concurrent HTTP requests per DoH client
-    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = count::<u32>)]
     pub(crate) doh_streams: u32,
     /// Concurrent queries on a DoQ or DoH/3 connection
-    #[arg(long, default_value_t = QUIC_STREAMS_MAX, value_name = "N")]
+    #[arg(long, default_value_t = QUIC_STREAMS_MAX, value_name = "N", value_parser = count::<u32>)]
     pub(crate) quic_streams: u32,
     /// Answer DoQ queries with a message ID other than 0, as kxdpgun sends them, instead of closing
     /// their connection (RFC 9250, section 4.3.3)
@@ -311,7 +312,7 @@ pub(crate) struct ResponderArguments {
     /// Keep at most this many MiB of unfinished queries and of responses that wait; beyond it,
     /// connections that hold most for longest are reset. All connections together have a quarter of
     /// this host's memory [default: 192]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MIB", value_parser = count_from::<u32>(1))]
     pub(crate) memory: Option<u32>,
     /// Allow a QUIC connection only --quic-streams streams in all, as Knot DNS does
     #[arg(long)]
@@ -348,7 +349,7 @@ pub(crate) struct ResponderArguments {
     /// Processes that listen together, each with one worker per CPU, for more connections than one
     /// process may have open files; only the process that started a session can resume it
     #[arg(long, default_value_t = 1, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1_024))]
+          value_parser = count_within::<u32>(1..=1_024))]
     pub(crate) processes: u32,
     /// CPUs to use, with one worker on each
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',')]
@@ -364,8 +365,8 @@ pub(crate) struct ResponderArguments {
     /// Network interface that --driver xdp listens on
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<InterfaceName>,
-    /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Stop after this time; a number without a unit is seconds
+    #[arg(long, value_name = "TIME", value_parser = length)]
     pub(crate) duration: Option<Duration>,
     /// Seed of all randomness
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -389,7 +390,7 @@ pub(crate) enum NameSet {
     /// test-record-1..N.<zone> A, as in Red Hat's measurements of BIND in IdM
     Records {
         /// How many
-        #[arg(long, default_value_t = 1_000, value_name = "N")]
+        #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = count::<u32>)]
         count: u32,
         /// Zone of the records
         #[arg(long, default_value = "throng.test", value_name = "NAME")]
@@ -407,13 +408,13 @@ pub(crate) enum NameSet {
     /// Existing, missing and external names, as in Northflank's measurements of CoreDNS
     Services {
         /// Existing services
-        #[arg(long, default_value_t = 500, value_name = "N")]
+        #[arg(long, default_value_t = 500, value_name = "N", value_parser = count::<u32>)]
         existing: u32,
         /// Services that do not exist
-        #[arg(long, default_value_t = 500, value_name = "N")]
+        #[arg(long, default_value_t = 500, value_name = "N", value_parser = count::<u32>)]
         missing: u32,
         /// External names
-        #[arg(long, default_value_t = 100, value_name = "N")]
+        #[arg(long, default_value_t = 100, value_name = "N", value_parser = count::<u32>)]
         external: u32,
         /// TTL of the records, seconds
         #[arg(long, default_value_t = 5, value_name = "SECONDS")]
@@ -540,11 +541,21 @@ pub(crate) struct Listen {
 }
 
 fn listen(text: &str) -> Result<Listen, String> {
-    let form = || format!("`{text}` is not of the form udp:127.0.0.1:5300");
+    let form = || {
+        refusal(
+            format_args!("`{text}` is not of the form udp:127.0.0.1:5300"),
+            "write TRANSPORT:ADDRESS:PORT, such as udp:127.0.0.1:5300",
+        )
+    };
     if text.parse::<SocketAddr>().is_ok() {
-        return Err(format!("no transport, as in udp:{text}"));
+        return Err(refusal(
+            format_args!("`{text}` has no transport"),
+            format_args!("write udp:{text}"),
+        ));
     }
     let (transport, address) = text.split_once(':').ok_or_else(form)?;
+    // A URI names the transport in the same place.
+    let address = address.strip_prefix("//").unwrap_or(address);
     let is_http = transport == DOH2_HTTP;
     Ok(Listen {
         transport: match is_http {

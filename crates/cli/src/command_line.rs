@@ -6,16 +6,20 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::args::{Arguments, Command, RunArguments};
+use crate::args::values::CURE;
+use crate::args::{Arguments, Command, RunArguments, endpoint};
 use crate::failure::Failure;
 use crate::scenario::keys::given;
-use crate::{streams, terminal};
+use crate::{habits, streams, terminal};
 
 /// Reads the words of a command line, the program's name the first.
 ///
 /// # Errors
 /// As [`wrong`] says it.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    if let Some(reason) = habits::clash(&arguments) {
+        return Err(refused(&reason));
+    }
     let mut command = Arguments::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
     let mut parsed = Arguments::from_arg_matches(&matches)?;
@@ -23,7 +27,17 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> 
     if let (Some(run), Some((name, matches))) = (run, matches.subcommand()) {
         run.given = given(name, matches);
     }
+    // A comparison of transports names one before each of its servers.
+    let is_compared = matches!(parsed.command, Command::CompareTransports(_));
+    if let Some(run) = run_of(&mut parsed.command).filter(|_| !is_compared) {
+        endpoint::apply(run).map_err(|reason| refused(&reason))?;
+    }
     Ok(parsed)
+}
+
+/// An error that the parser does not find itself; the reason has its cure.
+fn refused(reason: &str) -> clap::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{reason}\n"))
 }
 
 /// The flags of the run, or of the runs, that a command makes.
@@ -82,6 +96,15 @@ pub(crate) fn wrong(error: &clap::Error, subcommand: &str) -> Failure {
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    if let Some((what, cure)) = what.split_once(CURE) {
+        return Failure::usage(what, cure.trim_end());
+    }
+    if let Some((what, cure)) = unread_value(what) {
+        return Failure::usage(what, cure);
+    }
+    if let Some((what, cure)) = habits::meant(error, subcommand) {
+        return Failure::usage(what, cure);
+    }
     let tip = rest
         .lines()
         .find_map(|line| line.trim_start().strip_prefix("tip: "));
@@ -97,6 +120,46 @@ pub(crate) fn wrong(error: &clap::Error, subcommand: &str) -> Failure {
     let what = what.split("\n  [").next().unwrap_or(what);
     let words: Vec<&str> = what.split_whitespace().collect();
     Failure::usage(words.join(" "), hint)
+}
+
+/// What the parsers of the standard library and of clap say of a value, in words, with the cure.
+fn unread_value(what: &str) -> Option<(String, String)> {
+    if let Some((flag, _)) = what.split_once(" but none was supplied") {
+        let flag = flag.rsplit_once("for '").map_or(flag, |(_, flag)| flag);
+        let cure = format!("write {} with its value", flag.trim_end_matches('\''));
+        return Some((what.to_owned(), cure));
+    }
+    let (place, reason) = what.strip_prefix("invalid value '")?.split_once("': ")?;
+    let value = place.split_once("' for ").map_or(place, |(value, _)| value);
+    let (reason, cure) = match reason {
+        "invalid digit found in string" | "number too large to fit in target type" => (
+            format!("`{value}` is not a whole number that fits"),
+            "write it in digits".to_owned(),
+        ),
+        "invalid float literal" => (
+            format!("`{value}` is not a number"),
+            "write it in digits, such as 0.5".to_owned(),
+        ),
+        "invalid socket address syntax" => (
+            format!("`{value}` is not an address with a port"),
+            "write ADDRESS:PORT, such as 127.0.0.1:9350".to_owned(),
+        ),
+        reason => match (
+            reason.split_once(": expected "),
+            reason.split_once(" is not in "),
+        ) {
+            (Some((reason, expected)), _) => (reason.to_owned(), format!("expected {expected}")),
+            (None, Some((_, range))) => {
+                let (min, max) = range.split_once("..=")?;
+                (
+                    reason.to_owned(),
+                    format!("give a number from {min} to {max}"),
+                )
+            }
+            (None, None) => return None,
+        },
+    };
+    Some((format!("invalid value '{place}': {reason}"), cure))
 }
 
 /// The subcommand after a blank, if there is one of that name.

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use measure::printable;
 
+use crate::args::values::CURE;
 use crate::signals;
 use crate::terminal;
 
@@ -38,6 +39,15 @@ impl Failure {
             what: what.to_string(),
             hint: Some(hint.to_string()),
             code: USAGE,
+        }
+    }
+
+    /// The reason of a parser of values, which may end with its cure or with what it expects.
+    pub(crate) fn of_value(reason: &str) -> Self {
+        match (reason.split_once(CURE), reason.split_once(": expected ")) {
+            (Some((what, cure)), _) => Failure::usage(what, cure),
+            (None, Some((what, form))) => Failure::usage(what, format!("expected {form}")),
+            (None, None) => Failure::plain(reason),
         }
     }
 

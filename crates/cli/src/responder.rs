@@ -445,16 +445,17 @@ fn tickets(flags: &ServerTlsArguments) -> Result<(Tickets, u32), Failure> {
 /// The behaviour that the flags describe.
 pub(crate) fn behaviour(flags: &BehaviourArguments) -> Result<Behaviour, Failure> {
     let share = |flag: &str, share: f64| {
-        parse_share(&share.to_string()).map_err(|error| Failure::plain(format!("{flag}: {error}")))
+        parse_share(&share.to_string())
+            .map_err(|error| Failure::of_value(&format!("{flag}: {error}")))
     };
     let rcodes = match &flags.rcodes {
         Some(text) => parse_rcode_shares(text)
-            .map_err(|error| Failure::plain(format!("--rcodes: {error}")))?,
+            .map_err(|error| Failure::of_value(&format!("--rcodes: {error}")))?,
         None => Vec::new(),
     };
     let http_statuses = match &flags.http_statuses {
         Some(text) => parse_http_status_shares(text)
-            .map_err(|error| Failure::plain(format!("--http-statuses: {error}")))?,
+            .map_err(|error| Failure::of_value(&format!("--http-statuses: {error}")))?,
         None => Vec::new(),
     };
     let unlimited = Behaviour::default();

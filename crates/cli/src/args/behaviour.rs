@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use settings::Simulation;
 
 use super::server_model::ServerModelArguments;
-use super::values::{delay, duration, stall};
+use super::values::{count, delay, duration, stall};
 use crate::failure::Failure;
 
 /// The simulated network of `--driver sim`.
@@ -133,7 +133,7 @@ pub(crate) struct BehaviourArguments {
     #[arg(long, value_name = "QPS[,then=delay|drop][,...]")]
     pub(crate) ceiling: Option<String>,
     /// Accept at most this many TCP, DoT and DoH/2 connections at a time
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     pub(crate) tcp_clients: Option<u32>,
     /// Close a connection that has been idle this long
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -7,7 +7,7 @@ use clap::{Arg, Args, ValueEnum};
 
 use super::flags::{self, Asker};
 use super::run::RunArguments;
-use super::values::duration;
+use super::values::{count_within, duration, refusal};
 
 /// The flags of a run as this command has them.
 fn of_search(arg: Arg) -> Arg {
@@ -80,7 +80,7 @@ pub(crate) struct CapacityArguments {
         long,
         default_value_t = 3,
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=100),
+        value_parser = count_within::<u32>(1..=100),
         help_heading = "Capacity search"
     )]
     pub(crate) rounds: u32,
@@ -129,5 +129,10 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     value
         .map(|value| value / unit)
         .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| "expected a share such as 0.1% or 0.001".to_owned())
+        .ok_or_else(|| {
+            refusal(
+                format_args!("`{text}` is not a share"),
+                "give a share such as 0.1% or 0.001",
+            )
+        })
 }

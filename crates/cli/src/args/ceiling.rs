@@ -3,6 +3,8 @@
 use clap::Args;
 use proto::Transport;
 
+use super::values::{count_from, count_within};
+
 /// The load of the project's benchmarks.
 pub(crate) const CLIENTS: u32 = 200;
 pub(crate) const OUTSTANDING: u32 = 1_000;
@@ -20,14 +22,14 @@ pub(crate) struct CeilingArguments {
     pub(crate) transport: Vec<Transport>,
     /// Simulated clients
     #[arg(long, value_name = "N", default_value_t = CLIENTS,
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+          value_parser = count_within::<u32>(1..=65_536))]
     pub(crate) clients: u32,
     /// Queries in flight
     #[arg(long, value_name = "N", default_value_t = OUTSTANDING,
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+          value_parser = count_within::<u32>(1..=65_536))]
     pub(crate) outstanding: u32,
     /// Measure so many queries in virtual time, for programs that count instructions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count_from::<u64>(1))]
     pub(crate) queries: Option<u64>,
     /// Print JSON
     #[arg(long)]

@@ -8,6 +8,8 @@ use measure::Metric;
 use measure::metric::Better;
 use serde::{Deserialize, Serialize};
 
+use super::values::count_within;
+
 /// Conditions on a result.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Conditions")]
@@ -60,7 +62,7 @@ pub(crate) struct AbArguments {
         long,
         requires = "a",
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=1_000),
+        value_parser = count_within::<u32>(1..=1_000),
         help_heading = "Runs in turn"
     )]
     pub(crate) rounds: Option<u32>,

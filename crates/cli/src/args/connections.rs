@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use load::ConnectionPolicy;
 
-use super::values::duration;
+use super::values::{count, duration};
 
 /// How long connections live, and how they are opened.
 #[derive(Args, Clone, Debug, Default)]
@@ -13,7 +13,7 @@ use super::values::duration;
 pub(crate) struct ConnectionArguments {
     /// Close a connection after this many queries and open a new one; 0 opens and closes
     /// connections without sending queries [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     queries_per_connection: Option<u32>,
     /// Close a connection this long after it became usable, once its responses are in, and open a
     /// new one [default: never]
@@ -29,7 +29,7 @@ pub(crate) struct ConnectionArguments {
     reconnect_delay: Option<Duration>,
     /// Maximum queries in flight on one connection; further ones wait [default: only the protocol's
     /// limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     pipeline: Option<u32>,
     /// Open at most this many connections a second (100, 2k), evenly spaced, over all clients: at
     /// the start and later [default: as fast as possible]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::values::DocumentFormat;
+use super::values::{DocumentFormat, count_from};
 
 /// Flags of `throng doctor`.
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(crate) struct DoctorArguments {
         long,
         short,
         value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..),
+        value_parser = count_from::<u64>(1),
         conflicts_with = "records",
         help_heading = "This host"
     )]

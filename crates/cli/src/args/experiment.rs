@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use measure::metric::Metric;
 
-use super::values::Format;
+use super::values::{Format, count, count_from, refusal};
 
 /// Arguments of `throng experiment`.
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ pub(crate) struct ExperimentRun {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Extent {
     /// Runs of each cell, whatever the file says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count_from::<u32>(1))]
     pub(crate) repetitions: Option<u32>,
     /// Try the file before hours are spent on it: two starts of the first and the last cell, with
     /// runs of a second
@@ -123,7 +123,7 @@ pub(crate) enum HistoryCommand {
         #[command(flatten)]
         selection: Selection,
         /// Only the last N of them
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = count::<usize>)]
         last: Option<usize>,
         /// Format of the output
         #[arg(long, default_value = "text", value_enum)]
@@ -158,13 +158,16 @@ pub(crate) enum HistoryCommand {
 }
 
 fn metric(text: &str) -> Result<Metric, String> {
-    Metric::named(text).ok_or_else(|| format!("not a metric; metrics are {}", Metric::names()))
+    Metric::named(text).ok_or_else(|| {
+        let metrics = Metric::names();
+        refusal("not a metric", format_args!("metrics are {metrics}"))
+    })
 }
 
 fn condition(text: &str) -> Result<history::Condition, String> {
     let (name, value) = text
         .split_once('=')
-        .ok_or("not of the form NAME=VALUE, such as transport=tcp")?;
+        .ok_or_else(|| refusal("not of the form NAME=VALUE", "such as transport=tcp"))?;
     Ok(history::Condition {
         name: name.to_owned(),
         value: value.to_owned(),

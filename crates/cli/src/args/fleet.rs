@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::values::duration;
+use super::values::{count_within, duration};
 
 /// Load from many hosts.
 #[derive(Debug, Args)]
@@ -109,7 +109,7 @@ pub(crate) struct PodsArguments {
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
     /// Number of agents, each a pod
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, value_name = "N", value_parser = count_within::<u32>(1..=1_000))]
     pub(crate) agents: u32,
     /// CPUs of each pod, its request and its limit
     #[arg(long, default_value = "1", value_name = "QUANTITY")]

@@ -7,7 +7,7 @@ use clap::{Arg, Args, ValueEnum};
 
 use super::flags::{self, Calls};
 use super::run::RunArguments;
-use super::values::{DocumentFormat, duration};
+use super::values::{DocumentFormat, count, count_within, duration};
 
 /// Name and types, and what all three commands have in common.
 #[derive(Clone, Debug, Args)]
@@ -38,7 +38,8 @@ pub(crate) struct ProbeArguments {
     .help("Time between queries, whatever the server does")))]
 pub(crate) struct PingArguments {
     /// Queries to send; 0 continues until Ctrl-C
-    #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Length")]
+    #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Length",
+          value_parser = count::<u64>)]
     pub(crate) count: u64,
     #[command(flatten)]
     pub(crate) form: Form<PingFormat>,
@@ -62,7 +63,7 @@ pub(crate) struct EvalArguments {
         long,
         default_value_t = 20,
         value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..=1_000),
+        value_parser = count_within::<u64>(1..=1_000),
         help_heading = "Length"
     )]
     pub(crate) count: u64,

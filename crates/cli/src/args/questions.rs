@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::values::duration;
+use super::values::{count, duration};
 
 /// How the question of each query is chosen.
 #[derive(Args, Clone, Debug)]
@@ -51,7 +51,8 @@ pub(crate) struct QuestionArguments {
         long,
         value_name = "N",
         requires = "cache_hit_ratio",
-        conflicts_with = "names"
+        conflicts_with = "names",
+        value_parser = count::<u32>,
     )]
     pub(crate) hot_names: Option<u32>,
 }

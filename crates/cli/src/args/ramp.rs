@@ -8,7 +8,7 @@ use clap::{Arg, Args};
 use super::capacity::share;
 use super::flags::{self, Asker};
 use super::run::RunArguments;
-use super::values::duration;
+use super::values::{count, count_from, duration};
 
 /// The flags of a run as this command has them.
 fn of_ramp(arg: Arg) -> Arg {
@@ -40,10 +40,11 @@ pub(crate) struct RampArguments {
     pub(crate) sustain: Duration,
     /// Stop when this many queries are outstanding
     #[arg(long, default_value_t = 65_536, value_name = "N", help_heading = "Ramp",
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = count_from::<u64>(1))]
     pub(crate) max_outstanding: u64,
     /// Stop when this many queries that are due have not been sent; 0 for no limit
-    #[arg(long, default_value_t = 1_000, value_name = "N", help_heading = "Ramp")]
+    #[arg(long, default_value_t = 1_000, value_name = "N", help_heading = "Ramp",
+          value_parser = count::<u64>)]
     pub(crate) max_behind: u64,
     /// Stop when more than this share has no response, and report the peak before that
     #[arg(long, default_value = "100%", value_name = "SHARE", value_parser = share,

@@ -19,7 +19,10 @@ use super::questions::QuestionArguments;
 use super::sockets::SocketArguments;
 use super::stub::StubArguments;
 use super::tls::TlsArguments;
-use super::values::{Chosen, FASTER, Format, duration, interval, label, none_or, one_of};
+use super::values::{
+    Chosen, FASTER, Format, count, count_from, count_within, duration, interval, label, length,
+    none_or, one_of,
+};
 
 /// Arguments of `throng run`.
 #[derive(Clone, Debug, Args)]
@@ -57,6 +60,7 @@ pub(crate) struct RunArguments {
     #[arg(
         long,
         short,
+        short_aliases = ['m', 'P'],
         default_value = "udp",
         value_name = "udp|tcp|dot|doh2|doh3|doq",
         help_heading = "Target"
@@ -71,7 +75,8 @@ pub(crate) struct RunArguments {
     pub(crate) no_preflight: bool,
 
     /// Questions, one `name type` a line; `-` is standard input
-    #[arg(long, short, value_name = "FILE|-", help_heading = "Questions")]
+    #[arg(long, short, short_aliases = ['d', 'i'], value_name = "FILE|-",
+          help_heading = "Questions")]
     pub(crate) names: Option<PathBuf>,
     /// Format of the questions: lines of text, or messages with a two-byte length prefix
     #[arg(long, default_value = "text", value_enum, help_heading = "Questions")]
@@ -80,11 +85,11 @@ pub(crate) struct RunArguments {
     #[arg(long, help_heading = "Questions")]
     pub(crate) no_recursion: bool,
     /// Send EDNS with this UDP payload size
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(512..),
+    #[arg(long, value_name = "BYTES", value_parser = count_within::<u16>(512..=65_535),
           help_heading = "Questions")]
     pub(crate) edns_size: Option<u16>,
     /// Set the DO bit (implies EDNS)
-    #[arg(long, help_heading = "Questions")]
+    #[arg(long, short_alias = 'D', help_heading = "Questions")]
     pub(crate) dnssec: bool,
     /// Send an EDNS option; may be repeated (implies EDNS)
     #[arg(long, value_name = "CODE:HEX", help_heading = "Questions")]
@@ -96,7 +101,7 @@ pub(crate) struct RunArguments {
         value_name = "BYTES",
         num_args = 0..=1,
         default_missing_value = "128",
-        value_parser = clap::value_parser!(u16).range(1..),
+        value_parser = count_within::<u16>(1..=65_535),
         help_heading = "Questions"
     )]
     pub(crate) edns_padding: Option<u16>,
@@ -114,6 +119,7 @@ pub(crate) struct RunArguments {
     /// it: --tsig-file keeps the key private
     #[arg(
         long,
+        short_alias = 'y',
         value_name = "[ALG:]NAME:SECRET",
         conflicts_with = "tsig_file",
         help_heading = "Questions"
@@ -129,7 +135,8 @@ pub(crate) struct RunArguments {
     pub(crate) choice: QuestionArguments,
 
     /// Closed loop: keep this many queries in flight, reached within 64 ms [default: 100]
-    #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
+    #[arg(long, value_name = "N", conflicts_with = "rate", help_heading = "Load",
+          value_parser = count::<u32>)]
     pub(crate) outstanding: Option<u32>,
     /// Closed loop: at most this many queries a second, fewer while --outstanding queries are in
     /// flight
@@ -153,20 +160,22 @@ pub(crate) struct RunArguments {
         long,
         default_value_t = 1,
         value_name = "QUERIES",
-        help_heading = "Load"
+        value_parser = count::<u32>,
+        help_heading = "Load",
     )]
     pub(crate) burst: u32,
     /// Simulated clients, each with its own socket or connection and at most 61,440 open queries
     /// [default: 10]
-    #[arg(long, short, value_name = "N", help_heading = "Load")]
+    #[arg(long, short, value_name = "N", value_parser = count::<u32>, help_heading = "Load")]
     pub(crate) clients: Option<u32>,
     /// Time after which a query without a response has timed out
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = duration,
           help_heading = "Load")]
     pub(crate) timeout: Duration,
 
-    /// How long to offer load [default: 10s, unless --queries or --loops is given]
-    #[arg(long, short = 'l', value_name = "TIME", value_parser = duration, help_heading = "Length")]
+    /// How long to offer load; a number without a unit is seconds [default: 10s, unless --queries
+    /// or --loops is given]
+    #[arg(long, short = 'l', value_name = "TIME", value_parser = length, help_heading = "Length")]
     pub(crate) duration: Option<Duration>,
     /// Load before the measurement, excluded from its figures
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration,
@@ -177,15 +186,17 @@ pub(crate) struct RunArguments {
         long,
         value_name = "N",
         conflicts_with = "loops",
-        help_heading = "Length"
+        value_parser = count::<u64>,
+        help_heading = "Length",
     )]
     pub(crate) queries: Option<u64>,
     /// End after each question was asked this many times
-    #[arg(long, value_name = "N", help_heading = "Length")]
+    #[arg(long, value_name = "N", value_parser = count_from::<u64>(1), help_heading = "Length")]
     pub(crate) loops: Option<u64>,
 
     /// Worker threads [default: one per CPU, half as many if the target is on this host]
-    #[arg(long, value_name = "N", help_heading = "Generator")]
+    #[arg(long, short_alias = 'T', value_name = "N", value_parser = count::<u32>,
+          help_heading = "Generator")]
     pub(crate) workers: Option<u32>,
     /// Agents: processes on this host, or with --listen those that dial [default: as many processes
     /// as the open file limit requires]
@@ -193,7 +204,7 @@ pub(crate) struct RunArguments {
         long,
         alias = "processes",
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=1_024),
+        value_parser = count_within::<u32>(1..=1_024),
         help_heading = "Generator"
     )]
     pub(crate) agents: Option<u32>,
@@ -229,6 +240,7 @@ pub(crate) struct RunArguments {
     /// Source addresses and prefixes that the clients use in turn
     #[arg(
         long,
+        short_alias = 'a',
         value_name = "ADDRESS[/BITS]",
         value_delimiter = ',',
         help_heading = "Generator"
@@ -237,6 +249,7 @@ pub(crate) struct RunArguments {
     /// First source port; client n uses this port plus n
     #[arg(
         long,
+        short_alias = 'x',
         default_value_t = 0,
         value_name = "PORT",
         help_heading = "Generator"
@@ -259,7 +272,12 @@ pub(crate) struct RunArguments {
           value_parser = none_or(DriverChoice::AUTO, FASTER, DriverKind::ALL))]
     pub(crate) driver: Chosen<DriverKind>,
     /// Network interface that --driver xdp sends on
-    #[arg(long, value_name = "NAME", help_heading = "Generator")]
+    #[arg(
+        long,
+        short_alias = 'I',
+        value_name = "NAME",
+        help_heading = "Generator"
+    )]
     pub(crate) interface: Option<InterfaceName>,
 
     #[command(flatten)]

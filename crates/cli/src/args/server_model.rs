@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use settings::{CacheModel, Delay, ServiceModel};
 
-use super::values::{delay, duration};
+use super::values::{count, count_within, delay, duration};
 
 /// The modelled server; without any of these it needs no time.
 #[derive(Clone, Debug, Default, Args)]
@@ -15,18 +15,18 @@ pub(crate) struct ServerModelArguments {
     #[arg(long, value_name = "DELAY", value_parser = delay)]
     pub(crate) sim_service_time: Option<Delay>,
     /// Workers of the modelled server, which share one queue [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = count_within::<u32>(1..=1_000_000))]
     pub(crate) sim_workers: Option<u32>,
     /// Datagrams that may wait for a worker; further ones are dropped, while streams wait [default:
     /// no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     pub(crate) sim_queue: Option<u32>,
     /// Worker time to accept a TCP connection
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) sim_accept_time: Option<Duration>,
     /// Connections that may wait to be accepted; the SYNs of further ones are lost [default: no
     /// limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>)]
     pub(crate) sim_backlog: Option<u32>,
     /// Worker time for a full TLS or QUIC handshake
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -39,7 +39,7 @@ pub(crate) struct ServerModelArguments {
     pub(crate) sim_cache_ttl: Option<Duration>,
     /// Maximum answers in the cache; the least recently used is evicted [default: no limit]
     #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+          value_parser = count_within::<u32>(1..=1_000_000_000))]
     pub(crate) sim_cache_size: Option<u32>,
     /// Time for an upstream query, which occupies no worker: 30ms, exponential:30ms
     #[arg(long, value_name = "DELAY", value_parser = delay)]

@@ -4,13 +4,13 @@ use clap::Args;
 use proto::Transport;
 use settings::{Named, SocketOptions, StampSource};
 
-use super::values::{Chosen, none_or};
+use super::values::{Chosen, count, none_or};
 
 /// How sockets are opened.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SocketArguments {
     /// Size of the sockets' send and receive buffers
-    #[arg(long, value_name = "BYTES", help_heading = "Generator")]
+    #[arg(long, value_name = "BYTES", value_parser = count::<u32>, help_heading = "Generator")]
     pub(crate) socket_buffer: Option<u32>,
     /// Disable UDP GSO and GRO
     #[arg(long, help_heading = "Generator")]

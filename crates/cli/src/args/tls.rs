@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::values::count;
+
 /// TLS of `throng run`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "TLS")]
@@ -93,7 +95,8 @@ pub(crate) struct ServerTlsArguments {
         long,
         value_name = "N",
         default_value_t = 100_000,
-        requires = "tls_early_data"
+        requires = "tls_early_data",
+        value_parser = count::<u32>,
     )]
     pub(crate) tls_sessions: u32,
     /// CA certificates (PEM) to verify client certificates against

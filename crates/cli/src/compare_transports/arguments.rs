@@ -6,6 +6,7 @@ use proto::Transport;
 
 use crate::args::CompareTransportsArguments;
 use crate::args::doh::Server;
+use crate::args::endpoint::Endpoint;
 use crate::args::flags::{self, Asker, Flag};
 use crate::failure::Failure;
 use crate::run::group::Group;
@@ -88,12 +89,8 @@ impl Servers {
             match of_one.filter(|(name, _)| !name.contains("://")) {
                 Some((name, server)) => {
                     let transport = named("--server", name, arguments)?;
-                    add(
-                        "--server",
-                        &mut servers.of_one,
-                        transport,
-                        server.to_owned(),
-                    )?;
+                    let server = endpoint(server, Some(transport))?;
+                    add("--server", &mut servers.of_one, transport, server)?;
                 }
                 None if servers.of_all.is_some() => {
                     return Err(Failure::usage(
@@ -101,7 +98,7 @@ impl Servers {
                         "say which is whose, as in udp=192.0.2.1,dot=192.0.2.2",
                     ));
                 }
-                None => servers.of_all = Some(text.to_owned()),
+                None => servers.of_all = Some(endpoint(text, None)?),
             }
         }
         for text in &arguments.port {
@@ -185,6 +182,29 @@ impl Servers {
             Err(_) => format!("{server}:{port}"),
         }))
     }
+}
+
+/// A server as it is typed, for one transport or for all.
+fn endpoint(text: &str, transport: Option<Transport>) -> Result<String, Failure> {
+    let endpoint =
+        Endpoint::read(text).map_err(|reason| Failure::of_value(&reason).of("--server"))?;
+    match (transport, endpoint.only_transport()) {
+        (Some(transport), _) => {
+            let checked = endpoint.check(transport);
+            checked.map_err(|reason| Failure::of_value(&reason))?;
+        }
+        (None, Some(only)) => {
+            return Err(Failure::usage(
+                format!("--server {text} names one transport, and several are compared"),
+                format!(
+                    "write --server {only}={}, or leave out the scheme",
+                    endpoint.server
+                ),
+            ));
+        }
+        (None, None) => {}
+    }
+    Ok(endpoint.server)
 }
 
 /// A transport by its name, which has to be one of those compared.

@@ -135,7 +135,7 @@ impl Experiment {
         let of = |name: &str| {
             let given = self.flags.iter().find(|given| given.name == name)?;
             let value = given.values.first()?;
-            ::responder::behaviour::parse_duration(value).ok()
+            proto::time::parse_duration_or_seconds(value)
         };
         let warmup = of("warmup").unwrap_or_default();
         of("duration").map(|each| (each + warmup) * self.runs_per_start + self.cool_down)

@@ -12,6 +12,7 @@ use measure::{ConnectionTimes, Evaluation, ProbeStatistics, RunRecord};
 
 use super::{questions, rate_of, reject_hidden, run_of};
 use crate::args::Output;
+use crate::args::endpoint::Endpoint;
 use crate::args::probe::{EvalArguments, EvalFormat};
 use crate::failure::{Failure, print};
 use crate::inputs;
@@ -117,9 +118,7 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
                 "give a text file with a server a line",
             )
         })?;
-        let lines = text
-            .lines()
-            .map(|line| line.split('#').next().unwrap_or_default().trim());
+        let lines = text.lines().map(without_comment);
         for (line, number) in lines.zip(1..) {
             if line.contains(char::is_whitespace) {
                 return Err(Failure::usage(
@@ -130,7 +129,14 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
                     "write HOST, HOST:PORT or [IPV6]:PORT, one a line",
                 ));
             }
-            servers.extend((!line.is_empty()).then(|| line.to_owned()));
+            if line.is_empty() {
+                continue;
+            }
+            let transport = arguments.probe.run.transport;
+            let read = Endpoint::read(line);
+            let read = read.and_then(|it| it.check(transport).map(|()| it.server));
+            let place = format!("{}: line {number}", path.display());
+            servers.push(read.map_err(|reason| Failure::of_value(&reason).of(&place))?);
         }
     }
     match servers.len() {
@@ -144,6 +150,14 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
             "ask some of them",
         )),
     }
+}
+
+/// A line without its comment: the `#` of `192.0.2.1#53` begins none.
+fn without_comment(line: &str) -> &str {
+    let starts = line.match_indices('#').map(|(at, _)| at);
+    let is_comment = |at: &usize| line[..*at].ends_with(char::is_whitespace) || *at == 0;
+    let end = starts.into_iter().find(is_comment).unwrap_or(line.len());
+    line[..end].trim()
 }
 
 /// The run of each server. What is wrong with one server is said in its row, what is wrong with the

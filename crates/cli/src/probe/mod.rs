@@ -28,6 +28,18 @@ fn questions(arguments: &ProbeArguments) -> Result<Vec<String>, Failure> {
             "give a domain name, such as www.example.com",
         ));
     }
+    if !name.is_ascii() {
+        return Err(Failure::usage(
+            format!("`{name}` has characters outside ASCII, which DNS sends as they are"),
+            format!("give its A-label form, which begins with xn-- (`idn2 {name}` prints it)"),
+        ));
+    }
+    if name.starts_with('@') {
+        return Err(Failure::usage(
+            format!("`{name}` is a server, and a name to query is missing"),
+            format!("give NAME --server {}", name.trim_start_matches('@')),
+        ));
+    }
     let line = |qtype: &String| match qtype.is_empty() || qtype.contains(char::is_whitespace) {
         true => Err(Failure::usage(
             format!("--type: `{qtype}` is not a type"),

@@ -1,5 +1,6 @@
 //! `throng ping`: one server, a query each interval, a line for each response.
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 
 use engine::{Ending, Observations, Observed, observer};
@@ -74,9 +75,14 @@ fn request(arguments: &PingArguments, questions: &[String]) -> Result<RunRequest
     match arguments.probe.run.server.len() {
         1 => {}
         0 => {
+            let name = &arguments.probe.name;
+            let cure = match name.parse::<IpAddr>() {
+                Ok(_) => format!("`{name}` is the name to query: give NAME --server {name}"),
+                Err(_) => "give --server HOST, or start one with `throng responder`".to_owned(),
+            };
             return Err(Failure::usage(
                 "no server to query: --server is missing",
-                "give --server HOST, or start one with `throng responder`",
+                cure,
             ));
         }
         _ => {

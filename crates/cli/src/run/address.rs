@@ -18,6 +18,7 @@ pub(crate) fn addresses_of(run: &Run) -> Result<Vec<(SocketAddr, String)>, Failu
 pub(crate) fn address_of(server: &str, run: &Run) -> Result<(SocketAddr, String), Failure> {
     let parts = Server::parse(server);
     refuse_user(parts.authority)?;
+    refuse_foreign_letters(parts.authority)?;
     let port = parts.default_port(run.transport);
     let (target, host) = match HostAndPort::parse(parts.authority, port)? {
         HostAndPort::Address(address) => (address, address.ip().to_string()),
@@ -36,6 +37,7 @@ pub(crate) fn address_of(server: &str, run: &Run) -> Result<(SocketAddr, String)
             ),
         ));
     }
+    refuse_no_host(target, server)?;
     if target_scope(target.ip()) == TargetScope::Public && !run.allows_public {
         return Err(Failure::usage(
             format!("{} is a public address", target.ip()),
@@ -54,6 +56,46 @@ fn refuse_user(authority: &str) -> Result<(), Failure> {
             format!("--server: the URI of {host} has a user name, which is not sent"),
             "give an `authorization` field, as --doh-header @FILE",
         )),
+    }
+}
+
+/// Refuses a name that is not as DNS has it: resolvers differ in what they do with it.
+fn refuse_foreign_letters(authority: &str) -> Result<(), Failure> {
+    match authority.is_ascii() {
+        true => Ok(()),
+        false => Err(Failure::usage(
+            format!("--server {authority}: the name has characters outside ASCII"),
+            format!("give its A-label form, which begins with xn-- (`idn2 {authority}` prints it)"),
+        )),
+    }
+}
+
+/// Refuses addresses that are not those of one host.
+fn refuse_no_host(target: SocketAddr, server: &str) -> Result<(), Failure> {
+    let ip = target.ip().to_canonical();
+    let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
+    if ip.is_multicast() || is_broadcast {
+        let kind = if is_broadcast {
+            "the broadcast address"
+        } else {
+            "a multicast address"
+        };
+        return Err(Failure::usage(
+            format!("--server {server}: {ip} is {kind}, and load goes to one server"),
+            "give the address of one server",
+        ));
+    }
+    match target {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
+            Err(Failure::usage(
+                format!("--server {server}: a link-local address needs its interface"),
+                format!(
+                    "write {}%INTERFACE, such as {0}%eth0 (`ip link` lists them)",
+                    v6.ip()
+                ),
+            ))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -94,20 +136,43 @@ impl<'a> HostAndPort<'a> {
         if let Ok(address) = bare.parse::<IpAddr>() {
             return Ok(HostAndPort::Address(SocketAddr::new(address, default_port)));
         }
+        if authority.contains('%') {
+            return Self::parse_zoned(authority, default_port);
+        }
         let Some((host, text)) = authority.rsplit_once(':') else {
             return Ok(HostAndPort::Name {
                 host: authority,
                 port: default_port,
             });
         };
-        let port = text.parse().map_err(|_| {
-            Failure::usage(
-                format!("--server {authority}: `{text}` is not a port"),
-                "give HOST, HOST:PORT, or [IPV6]:PORT",
-            )
-        })?;
+        let port = parse_port(authority, text)?;
         Ok(HostAndPort::Name { host, port })
     }
+
+    /// Reads `fe80::1%eth0` or `[fe80::1%eth0]:53`; the resolver of this host knows the interface.
+    fn parse_zoned(authority: &'a str, default_port: u16) -> Result<Self, Failure> {
+        let bracketed = authority
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'));
+        let (host, port) = match bracketed {
+            None => (authority, default_port),
+            Some((host, "")) => (host, default_port),
+            Some((host, rest)) => {
+                let text = rest.strip_prefix(':').unwrap_or(rest);
+                (host, parse_port(authority, text)?)
+            }
+        };
+        Ok(HostAndPort::Name { host, port })
+    }
+}
+
+fn parse_port(authority: &str, text: &str) -> Result<u16, Failure> {
+    text.parse().map_err(|_| {
+        Failure::usage(
+            format!("--server {authority}: `{text}` is not a port"),
+            "give HOST, HOST:PORT, or [IPV6]:PORT",
+        )
+    })
 }
 
 /// All addresses of a name, at least one, or why there is none.

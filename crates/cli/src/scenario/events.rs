@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use proto::time::parse_duration;
+use proto::time::{parse_duration, parse_duration_or_seconds};
 
 use super::file::Table;
 use super::groups::{Part, share, suits, value};
@@ -26,9 +26,38 @@ pub(super) fn apply(events: &[Table], mut parts: Vec<Part>) -> Result<Vec<Part>,
     }
     timed.sort_by_key(|(at, _)| *at);
     for (at, event) in timed {
+        refuse_after_end(event, at, &parts)?;
         parts = apply_one(event, at, parts)?;
     }
     Ok(parts)
+}
+
+/// Refuses an event at or after the end of all clients that it is about.
+fn refuse_after_end(event: &Table, at: Duration, parts: &[Part]) -> Result<(), Failure> {
+    let is_meant = |part: &&Part| event.own("clients").is_none_or(|name| part.name == name);
+    let ends = parts.iter().filter(is_meant).map(end_of);
+    let Some(end) = ends
+        .collect::<Option<Vec<_>>>()
+        .and_then(|all| all.into_iter().max())
+    else {
+        return Ok(());
+    };
+    if at < end {
+        return Ok(());
+    }
+    let what = format!(
+        "it happens at {}, and the run ends at {}",
+        humantime::format_duration(at),
+        humantime::format_duration(end)
+    );
+    Err(event.fault(what, "give an earlier `at`, or the run a longer duration"))
+}
+
+/// When queries of these clients end, if a time says so.
+fn end_of(part: &Part) -> Option<Duration> {
+    let length = value(&part.flags, "duration").and_then(parse_duration_or_seconds)?;
+    let warmup = value(&part.flags, "warmup").and_then(parse_duration);
+    Some(length + warmup.unwrap_or_default())
 }
 
 fn apply_one(event: &Table, at: Duration, parts: Vec<Part>) -> Result<Vec<Part>, Failure> {

@@ -5,12 +5,13 @@ use std::path::Path;
 use lab::groups::{CountsError, Rounds, Wanted};
 use proto::Transport;
 use settings::arrival::OUTSTANDING;
+use settings::number::parse_count;
 
 use super::events;
 use super::file::{ScenarioFile, Table};
 use super::sweep::Point;
 use super::totals::{ROUNDS, divide, is_replaced, is_total, share_out, states_arrival};
-use crate::args::{Command, Given, RunArguments, flags};
+use crate::args::{Command, Given, RunArguments, endpoint, flags};
 use crate::command_line;
 use crate::failure::Failure;
 use crate::run::group::Group;
@@ -219,7 +220,9 @@ fn counts(tables: &[Table], total: Option<u32>) -> Result<Vec<u32>, Failure> {
 /// meaning for its transport, for they are meant for other groups.
 fn inherited(top: &[Given], table: &Table) -> Vec<Given> {
     let transport = value(&table.flags, "transport").or(value(top, "transport"));
-    let transport = transport.and_then(|text| text.parse().ok());
+    let server = value(&table.flags, "server").or(value(top, "server"));
+    let of_server = server.and_then(endpoint::transport_of);
+    let transport = transport.and_then(|text| text.parse().ok()).or(of_server);
     let transport: Transport = transport.unwrap_or(Transport::Udp);
     let asks_nothing = value(&table.flags, "queries-per-connection") == Some("0");
     let excludes = |name: &str| table.flags.iter().any(|given| given.name == name);
@@ -328,10 +331,12 @@ fn over_transports(parts: Vec<Part>) -> Result<Vec<Part>, Failure> {
 fn group(mut part: Part, number: usize) -> Result<Group, Failure> {
     part.set("clients", part.clients.to_string());
     // Groups share the threads of the run; few clients or few places keep few of them busy.
-    let outstanding = value(&part.flags, "outstanding").and_then(|text| text.parse().ok());
-    let most = part.clients.min(outstanding.unwrap_or(u32::MAX)).max(1);
-    let workers = value(&part.flags, "workers").and_then(|text| text.parse().ok());
-    if workers.is_some_and(|workers: u32| workers > most) {
+    let outstanding = value(&part.flags, "outstanding").and_then(parse_count);
+    let most = u64::from(part.clients)
+        .min(outstanding.unwrap_or(u64::MAX))
+        .max(1);
+    let workers = value(&part.flags, "workers").and_then(parse_count);
+    if workers.is_some_and(|workers| workers > most) {
         part.set("workers", most.to_string());
     }
     let parsed = RunArguments::of_flags(&part.flags);
@@ -373,9 +378,10 @@ pub(super) fn value<'a>(flags: &'a [Given], name: &str) -> Option<&'a str> {
 }
 
 fn number(table: &Table, key: &str, text: &str) -> Result<u32, Failure> {
-    text.parse().map_err(|_| {
+    let number = parse_count(text).and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| {
         let what = format!("{key} `{text}` is not a number of clients");
-        table.fault(what, "write a whole number")
+        table.fault(what, "write a whole number, such as 500 or \"10k\"")
     })
 }
 

@@ -14,10 +14,12 @@ mod sweep;
 mod tests;
 mod totals;
 
+use std::io;
 use std::path::Path;
 
 use crate::args::{Given, RunArguments, RunCommand};
 use crate::failure::Failure;
+use crate::habits;
 use crate::inputs;
 use crate::run::group::Group;
 use file::ScenarioFile;
@@ -118,11 +120,22 @@ pub(crate) fn groups_in(path: &Path, text: &str) -> Result<usize, Failure> {
 }
 
 fn read(Source { path, trust }: Source<'_>) -> Result<ScenarioFile, Failure> {
-    let text = inputs::text(path).map_err(|error| {
-        Failure::usage(
-            format!("cannot read the scenario {}: {error}", path.display()),
-            "give a TOML file; there are some in the folder scenarios",
-        )
-    })?;
+    let text = inputs::text(path).map_err(|error| unreadable(path, &error))?;
     file::parse(path, &text, trust)
+}
+
+/// Why a scenario cannot be read; a server in its place belongs to a flag.
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let name = path.display().to_string();
+    if error.kind() != io::ErrorKind::NotFound {
+        return Failure::usage(
+            format!("cannot read the scenario {name}: {error}"),
+            "give a TOML file; there are some in the folder scenarios",
+        );
+    }
+    let cure = match () {
+        () if habits::is_server(&name) => format!("to measure a server give --server {name}"),
+        () => format!("give a TOML file; a server is --server {name}"),
+    };
+    Failure::usage(format!("there is no scenario file `{name}`"), cure)
 }

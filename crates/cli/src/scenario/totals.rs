@@ -3,6 +3,7 @@
 
 use load::apportion;
 use load::arrival::parse_rate;
+use settings::number::parse_count;
 
 use super::groups::{Part, value};
 use crate::args::Given;
@@ -113,7 +114,7 @@ pub(super) fn share_out(
         let rates = apportion::exact(rate, weights);
         rates.iter().map(f64::to_string).collect()
     } else if NUMBERS.contains(&name) {
-        let Ok(number) = text.parse() else {
+        let Some(number) = parse_count(&text) else {
             return Ok(());
         };
         let shares = apportion::whole_of_one_or_more(number, weights).ok_or_else(|| {

@@ -276,10 +276,10 @@ fn values_out_of_range_name_their_flag() {
             "'1us' for '--interval <TIME>': it is less than 1ms",
         ),
         ("--timeout 0s", "--timeout: must not be zero"),
-        ("--duration 5", "'--duration <TIME>': `5` is not a duration"),
+        ("--timeout 5", "'--timeout <TIME>': `5` has no unit"),
         ("--rate abc", "--rate: `abc` is not a rate"),
         ("--rate 0", "--rate: 0 a second cannot be offered"),
-        ("--rate -5", "'-5'"),
+        ("--rate -5", "`-5`"),
         ("--clients x", "'--clients <N>'"),
         ("--transport doh1", "unknown transport `doh1`"),
         ("--format xml", "'xml' for '--format <FORMAT>'"),
@@ -294,7 +294,7 @@ fn values_out_of_range_name_their_flag() {
         ("--local-address nowhere", "--local-address: `nowhere`"),
         ("--sim-loss 5 --driver sim", "--sim-loss 5: not a share"),
         ("--end-after 5", "--end-after 5: not of the form N:HOW"),
-        ("somewhere", "cannot read the scenario somewhere"),
+        ("somewhere", "there is no scenario file `somewhere`"),
     ] {
         let (found, hint) = throng(&format!("run {flags}")).refused();
         assert!(found.contains(error), "{flags}: no `{error}` in `{found}`");
@@ -309,10 +309,7 @@ fn values_out_of_range_name_their_flag() {
             "--tsig foo",
             "--tsig: expected a TSIG key as [ALG:]NAME:SECRET",
         ),
-        (
-            "--loss 2",
-            "--loss: `2` is not a share: expected a number from 0 to 1",
-        ),
+        ("--loss 2", "--loss: `2` is not a share"),
         ("--rcodes FOO=1", "--rcodes: `FOO` is not an RCODE"),
     ] {
         let (found, _) = throng(&format!("run {flags}")).refused();

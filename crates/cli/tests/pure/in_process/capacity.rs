@@ -239,7 +239,7 @@ fn search_that_makes_no_sense_is_refused_before_anything_is_sent() {
         ("--trial-duration 100ms", "too short", "1s"),
         ("--max-duration 1s", "a single trial", "longer"),
         ("--precision 0.01%", "not from 0.1% to 50%", "1%"),
-        ("--max-loss 200%", "expected a share", "capacity --help"),
+        ("--max-loss 200%", "not a share", "give a share"),
         (
             "--ceiling 5k,then=explode",
             "not part of a ceiling",

@@ -219,11 +219,7 @@ fn files_and_hosts_that_cannot_be_judged_are_refused_with_a_cure() {
             "neither proc nor sys",
             "copied to",
         ),
-        (
-            "--clients 0".to_owned(),
-            "--clients",
-            "throng doctor --help",
-        ),
+        ("--clients 0".to_owned(), "--clients", "1 or more"),
         (
             "a.json --clients 5".to_owned(),
             "--clients",

@@ -38,7 +38,7 @@ fn an_evaluation_that_makes_no_sense_is_refused() {
         (
             "--server 127.0.0.1 --count 0".to_owned(),
             "--count",
-            "eval --help",
+            "1 or more",
         ),
     ] {
         throng(&format!("eval a.example {flags}")).refused_with(what, cure);

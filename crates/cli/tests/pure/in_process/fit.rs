@@ -121,7 +121,7 @@ fn files_that_cannot_be_fitted_are_refused_with_their_cure() {
         (
             file("n.log", log().as_bytes()) + " --format zip",
             "unknown format `zip`",
-            "fit --help",
+            "pcapng, dnstap",
         ),
     ] {
         let finished = throng(&format!("fit {flags}"));

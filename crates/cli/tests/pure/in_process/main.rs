@@ -29,6 +29,7 @@ mod lifecycle;
 mod line;
 mod manual;
 mod matrix;
+mod mistakes;
 mod names;
 mod observing;
 mod ping;

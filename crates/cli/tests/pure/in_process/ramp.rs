@@ -113,7 +113,7 @@ fn ramp_that_makes_no_sense_is_refused() {
         ("--over 0s", "both zero", "--over 60s"),
         ("--to lots", "--to: `lots` is not a rate", "50k"),
         ("--plot /nowhere/plot", "cannot write", "--plot"),
-        ("--max-loss 2", "expected a share", "ramp --help"),
+        ("--max-loss 2", "not a share", "give a share"),
     ] {
         throng(&format!("ramp --quiet {flags}")).refused_with(what, cure);
     }

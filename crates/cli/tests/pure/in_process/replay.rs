@@ -178,7 +178,7 @@ const REFUSED: [(&str, &str, &str); 14] = [
     ("--only-qtypes NONE", "unknown type `NONE`", ""),
     ("--only-clients x", "neither an address nor a prefix", ""),
     ("--only-names a..b", "--only-names a..b", "domain names"),
-    ("--loops 0", "loops: must not be zero", "1 or more"),
+    ("--loops 0", "must not be zero", "1 or more"),
     (
         "--queries-per-connection 0 --transport tcp",
         "replay: ",

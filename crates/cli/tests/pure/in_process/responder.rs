@@ -49,7 +49,7 @@ fn bad_flags_are_refused_before_it_listens() {
             "`udp:127.0.0.1` is not of the form udp:127.0.0.1:5300",
         ),
         ("doh4:127.0.0.1:0", "unknown transport `doh4`"),
-        ("127.0.0.1:53", "no transport, as in udp:127.0.0.1:53"),
+        ("127.0.0.1:53", "`127.0.0.1:53` has no transport"),
         (
             "doq:127.0.0.1:0 --tls-version 1.2",
             "the responder cannot serve doq: ",

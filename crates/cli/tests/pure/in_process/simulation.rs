@@ -91,7 +91,7 @@ fn model_is_refused_where_nothing_is_simulated_or_it_says_nothing() {
         ),
         ("--driver sim --sim-backlog 4", "--sim-accept-time"),
         ("--driver sim --sim-miss-time 4ms", "--sim-cache-ttl"),
-        ("--driver sim --sim-workers 0", "0 is not in 1..=1000000"),
+        ("--driver sim --sim-workers 0", "must not be zero"),
         ("--driver sim --sim-service-time soon", "`soon`"),
     ] {
         let finished = throng(&format!("run --duration 1s {flags}"));
