@@ -248,6 +248,37 @@ mod tests {
     }
 
     #[test]
+    fn a_uri_sets_the_transport_of_the_run() {
+        for (flags, transport, server) in [
+            ("-s 192.0.2.1", Transport::Udp, "192.0.2.1"),
+            ("-s 192.0.2.1 -t tls", Transport::Dot, "192.0.2.1"),
+            ("-s tcp://192.0.2.1:54", Transport::Tcp, "192.0.2.1:54"),
+            ("-s tls://192.0.2.1 -t dot", Transport::Dot, "192.0.2.1"),
+            ("-s https://a/q", Transport::Doh2, "https://a/q"),
+            ("-s https://a/q -t doh3", Transport::Doh3, "https://a/q"),
+            ("-s h3://a/q", Transport::Doh3, "https://a/q"),
+            ("-s quic://a -s b", Transport::Doq, "a"),
+        ] {
+            let words = ["throng", "run"].into_iter().chain(flags.split(' '));
+            let parsed = crate::command_line::parse(words.map(Into::into).collect()).unwrap();
+            let crate::args::Command::Run(command) = parsed.command else {
+                panic!("it is a run");
+            };
+            let run = command.run;
+            assert_eq!(
+                (run.transport, run.server[0].as_str()),
+                (transport, server),
+                "{flags}"
+            );
+            // A scenario reads the flags as they were given.
+            let given = run.given.iter().find(|given| given.name == "transport");
+            let given = given.map(|given| given.values[0].parse());
+            let is_udp = transport == Transport::Udp;
+            assert_eq!(given, (!is_udp).then_some(Ok(transport)), "{flags}");
+        }
+    }
+
+    #[test]
     fn what_is_not_one_server_is_refused_with_the_form() {
         for (text, what, cure) in [
             ("a,b", "more than one server", "--server a --server b"),

@@ -154,9 +154,9 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
 
 /// A line without its comment: the `#` of `192.0.2.1#53` begins none.
 fn without_comment(line: &str) -> &str {
-    let starts = line.match_indices('#').map(|(at, _)| at);
+    let mut starts = line.match_indices('#').map(|(at, _)| at);
     let is_comment = |at: &usize| line[..*at].ends_with(char::is_whitespace) || *at == 0;
-    let end = starts.into_iter().find(is_comment).unwrap_or(line.len());
+    let end = starts.find(is_comment).unwrap_or(line.len());
     line[..end].trim()
 }
 

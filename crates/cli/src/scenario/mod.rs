@@ -133,9 +133,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
             "give a TOML file; there are some in the folder scenarios",
         );
     }
-    let cure = match () {
-        () if habits::is_server(&name) => format!("to measure a server give --server {name}"),
-        () => format!("give a TOML file; a server is --server {name}"),
+    let cure = match habits::is_server(&name) {
+        true => format!("to measure a server give --server {name}"),
+        false => format!("give a TOML file; a server is --server {name}"),
     };
     Failure::usage(format!("there is no scenario file `{name}`"), cure)
 }
