@@ -123,8 +123,8 @@ pub(crate) enum Command {
     /// Measure the generator alone, for `bench/run`; people use `throng doctor --ceiling`
     #[command(hide = true)]
     Ceiling(CeilingArguments),
-    /// Print the manual page (roff)
-    Man,
+    /// Print the manual page (roff), or write a page for each command
+    Man(ManArguments),
     /// Print the licences of the software in this binary
     #[command(alias = "licences")]
     Licenses,
@@ -514,6 +514,14 @@ pub(crate) struct MergeArguments {
     pub(crate) force: bool,
     /// Write the merged record here instead of to standard output
     #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Flags of `throng man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Write a page for each command into this folder: throng.1, throng-run.1 and so on
+    #[arg(long, short, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
 }
 

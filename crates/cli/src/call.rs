@@ -138,7 +138,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Script(arguments) => script::execute(&arguments),
         Command::Schema(arguments) => schemas::execute(arguments.of),
         Command::Ceiling(arguments) => ceiling::execute(&arguments),
-        Command::Man => manual::man(),
+        Command::Man(arguments) => manual::man(&arguments),
         Command::Licenses => manual::licenses(),
         Command::Completions(arguments) => manual::completions(&arguments),
         // Handled before the other commands are parsed: its flags are dnsperf's.
