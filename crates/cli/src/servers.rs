@@ -289,7 +289,7 @@ fn products_text() -> String {
             true => String::new(),
             false => match product.version() {
                 Ok(version) => format!(" {version}"),
-                Err(error) => format!(" ({})", error.to_string().replace("\nhint: ", "; ")),
+                Err(error) => format!(" ({})", format!("{error:#}").replace("\nhint: ", "; ")),
             },
         };
         // Writing to a String does not fail.

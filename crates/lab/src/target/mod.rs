@@ -46,6 +46,7 @@ mod start;
 mod threads;
 mod topology;
 mod user;
+mod version;
 
 mod zone;
 

@@ -28,7 +28,7 @@ const CACHE_OF_ROOT: &str = "/var/cache";
 /// # Errors
 /// It was not unpacked; the message says how to do that.
 pub fn debian13(program: &str) -> anyhow::Result<Command> {
-    let mut words = debian13_words(program)?.into_iter();
+    let mut words = words_in(&folder()?, program, "")?.into_iter();
     let loader = words.next().context("no loader")?;
     let mut command = Command::new(loader);
     command.args(words);
@@ -40,16 +40,22 @@ pub fn debian13(program: &str) -> anyhow::Result<Command> {
 /// # Errors
 /// It was not unpacked; the message says how to do that.
 pub fn debian13_server(name: &str) -> anyhow::Result<PathBuf> {
-    program_in(&folder()?, &Path::new("debian13/servers").join(name))
+    program_in(&folder()?, &Path::new("debian13/servers").join(name), "")
 }
 
-/// The words with which a command line for such a program begins.
-pub(super) fn debian13_words(program: &str) -> anyhow::Result<Vec<OsString>> {
-    words_in(&folder()?, program)
+/// Whether the caller names the folder with prepared programs.
+pub(super) fn is_named() -> bool {
+    env::var_os(SETTING).is_some_and(|it| !it.is_empty())
 }
 
-fn words_in(folder: &Path, program: &str) -> anyhow::Result<Vec<OsString>> {
-    let path = program_in(folder, &Path::new("debian13").join(program))?;
+/// The words with which a command line for such a program begins; `instead` is what users can do
+/// where it is missing.
+pub(super) fn debian13_words(program: &str, instead: &str) -> anyhow::Result<Vec<OsString>> {
+    words_in(&folder()?, program, instead)
+}
+
+fn words_in(folder: &Path, program: &str, instead: &str) -> anyhow::Result<Vec<OsString>> {
+    let path = program_in(folder, &Path::new("debian13").join(program), instead)?;
     let root = fs::canonicalize(folder.join("debian13"))?;
     let libraries = entry(&root.join("usr/lib"), |name| name.ends_with("-linux-gnu"))?;
     let loader = entry(&libraries, |name| name.starts_with("ld-linux"))?;
@@ -64,7 +70,8 @@ fn words_in(folder: &Path, program: &str) -> anyhow::Result<Vec<OsString>> {
 
 /// The path of CoreDNS.
 pub(super) fn coredns() -> anyhow::Result<PathBuf> {
-    program_in(&folder()?, Path::new("coredns/coredns"))
+    let instead = "install CoreDNS, which Debian has no package of, as `coredns` on the PATH";
+    program_in(&folder()?, Path::new("coredns/coredns"), instead)
 }
 
 /// Where the prepared programs are: as set, or in the user's cache.
@@ -92,13 +99,15 @@ fn folder_by(
     Ok(cache.join("throng/servers"))
 }
 
-/// The path of a program below `folder`, without links.
-fn program_in(folder: &Path, program: &Path) -> anyhow::Result<PathBuf> {
+/// The path of a program below `folder`, without links. Where it is missing, the error names what
+/// else can be done, `instead`, if there is anything.
+fn program_in(folder: &Path, program: &Path, instead: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(program);
+    let comma = if instead.is_empty() { "" } else { ", " };
     anyhow::ensure!(
         path.is_file(),
-        "`{}` is not there\nhint: run `servers/prepare` in Throng's repository (`./test` does), or \
-         name the folder with prepared programs in {SETTING}",
+        "`{}` is not there\nhint: {instead}{comma}run `servers/prepare` in Throng's repository \
+         (`./test` does), or name the folder with prepared programs in {SETTING}",
         path.display()
     );
     trusted(&path)
@@ -162,8 +171,14 @@ mod tests {
     #[test]
     fn program_that_is_not_there_is_an_error_with_the_cure() {
         let (_place, folder) = filled();
-        let error = words_in(&folder, "usr/bin/none").unwrap_err().to_string();
-        for part in ["debian13/usr/bin/none", "servers/prepare", SETTING] {
+        let error = words_in(&folder, "usr/bin/none", "buy one")
+            .unwrap_err()
+            .to_string();
+        for part in [
+            "debian13/usr/bin/none",
+            "hint: buy one, run `servers/prepare`",
+            SETTING,
+        ] {
             assert!(error.contains(part), "{error}");
         }
     }
@@ -191,7 +206,7 @@ mod tests {
         let (place, folder) = filled();
         let link = place.path().join("link");
         symlink(&folder, &link).unwrap();
-        let words = words_in(&link, "usr/sbin/knotd").unwrap();
+        let words = words_in(&link, "usr/sbin/knotd", "").unwrap();
         let real = fs::canonicalize(&folder).unwrap();
         assert_eq!(words[1..4], ["--argv0", "knotd", "--library-path"]);
         for word in [&words[0], &words[4], &words[5]] {
@@ -205,7 +220,7 @@ mod tests {
             let (_place, folder) = filled();
             let path = folder.join(open);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-            let error = program_in(&folder, Path::new("coredns/coredns")).unwrap_err();
+            let error = program_in(&folder, Path::new("coredns/coredns"), "").unwrap_err();
             let error = error.to_string();
             assert!(error.contains("other users can write"), "{open}: {error}");
             assert!(error.contains("chmod"), "{error}");
@@ -226,7 +241,9 @@ mod tests {
                 // Only root gives files away.
                 return;
             }
-            let error = words_in(&folder, "usr/sbin/knotd").unwrap_err().to_string();
+            let error = words_in(&folder, "usr/sbin/knotd", "")
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("belongs to user 12345"), "{error}");
             assert!(error.contains("chown"), "{error}");
         }

@@ -14,6 +14,7 @@ use super::prepared;
 use super::process_id::{self, ProcessId};
 use super::resources::{ControlGroup, GroupMemory, Resources};
 use super::threads;
+use super::version::version_in;
 use crate::files::{self, Access, Opening};
 
 /// Name of the log in a server's folder.
@@ -24,6 +25,9 @@ const TAIL_LINES: usize = 20;
 
 /// Where servers are installed that are not on an ordinary user's PATH.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"];
+
+/// With it programs of [`Program::Debian13`] print their version.
+const VERSION_FLAG: &str = "--version";
 
 /// Variables of the caller that every server gets; those of its language and of its region begin
 /// with [`OF_LOCALE`]. Any other may hold a secret, or change what the server does.
@@ -40,12 +44,16 @@ pub(crate) enum Program {
         /// The package that has it.
         package: &'static str,
     },
-    /// Unpacked from Debian 13.
+    /// Of a release that Debian 12 does not have: installed, or unpacked from Debian 13.
     Debian13 {
         /// The program's name.
         name: &'static str,
         /// Where it is below the root.
         path: &'static str,
+        /// The release to have at least, major and minor number.
+        since: (u32, u32),
+        /// What earlier releases lack, and how to do without.
+        without: Without,
     },
     /// On the PATH, or built from its Go module.
     CoreDns,
@@ -53,6 +61,15 @@ pub(crate) enum Program {
     Shell,
     /// This program.
     Own,
+}
+
+/// What is missing where only an earlier release of a program is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Without {
+    /// `DoT and DoQ`.
+    pub(crate) features: &'static str,
+    /// What to do instead of installing a later release.
+    pub(crate) instead: &'static str,
 }
 
 impl Program {
@@ -76,7 +93,14 @@ impl Program {
                 })?;
                 Ok(vec![path.into()])
             }
-            Program::Debian13 { path, .. } => prepared::debian13_words(path),
+            // The folder that the caller names comes first; the cache is the last to be tried.
+            Program::Debian13 { path, without, .. } if prepared::is_named() => {
+                prepared::debian13_words(path, without.instead)
+            }
+            Program::Debian13 { name, .. } => {
+                let installed = find_program(name).map(Installed::read);
+                self.words_of_newer(installed)
+            }
             Program::CoreDns => match find_program("coredns") {
                 Some(path) => Ok(vec![path.into()]),
                 None => Ok(vec![prepared::coredns()?.into()]),
@@ -88,6 +112,55 @@ impl Program {
             }
         }
     }
+
+    /// The words of a program of [`Program::Debian13`]: what is installed if it is of a late enough
+    /// release, else what was prepared in the cache.
+    fn words_of_newer(self, installed: Option<Installed>) -> anyhow::Result<Vec<OsString>> {
+        let Program::Debian13 {
+            name,
+            path,
+            since,
+            without: Without { features, instead },
+        } = self
+        else {
+            return self.words();
+        };
+        let reason = match installed {
+            None => format!("`{name}` is not installed"),
+            Some(it) if release_of(&it.version).is_some_and(|release| release >= since) => {
+                return Ok(vec![it.path.into()]);
+            }
+            Some(it) => format!("`{name}` {} of this system has no {features}", it.version),
+        };
+        prepared::debian13_words(path, instead).context(reason)
+    }
+}
+
+/// A program of this system.
+struct Installed {
+    path: PathBuf,
+    version: String,
+}
+
+impl Installed {
+    /// Has the program print its version.
+    fn read(path: PathBuf) -> Installed {
+        let mut command = Command::new(&path);
+        let output = command.arg(VERSION_FLAG).stdin(Stdio::null()).output();
+        let printed = output.map_or_else(|_| Vec::new(), |output| output.stdout);
+        let version = version_in(&String::from_utf8_lossy(&printed)).map(str::to_owned);
+        Installed {
+            path,
+            version: version.unwrap_or_else(|| "(unknown version)".to_owned()),
+        }
+    }
+}
+
+/// The first two numbers of a version.
+fn release_of(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next()?.parse().ok();
+    Some((next()?, next()?))
 }
 
 /// The variables that a process sees.
@@ -398,6 +471,52 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("`no-such-package`"), "{error}");
+    }
+
+    #[test]
+    fn installed_program_is_run_if_its_release_is_late_enough() {
+        let program = Program::Debian13 {
+            name: "knotd",
+            path: "usr/sbin/no-such-program",
+            since: (3, 4),
+            without: Without {
+                features: "DoQ",
+                instead: "leave out DoQ",
+            },
+        };
+        for (version, is_late_enough) in [
+            ("3.2.6", false),
+            ("3.4.0", true),
+            ("3.10.1", true),
+            ("4.0.0", true),
+            ("(unknown version)", false),
+        ] {
+            let path = PathBuf::from("/system/knotd");
+            let installed = Installed {
+                path: path.clone(),
+                version: version.to_owned(),
+            };
+            match program.words_of_newer(Some(installed)) {
+                Ok(words) => {
+                    assert!(is_late_enough, "{version}");
+                    assert_eq!(words, [path]);
+                }
+                Err(error) => {
+                    assert!(!is_late_enough, "{version}");
+                    let error = format!("{error:#}");
+                    for part in [
+                        version,
+                        "has no DoQ",
+                        "hint: leave out DoQ",
+                        "servers/prepare",
+                    ] {
+                        assert!(error.contains(part), "{error}");
+                    }
+                }
+            }
+        }
+        let error = format!("{:#}", program.words_of_newer(None).unwrap_err());
+        assert!(error.starts_with("`knotd` is not installed: "), "{error}");
     }
 
     /// Without the right to make control groups there is no limit to test.

@@ -305,6 +305,28 @@ fn what_cannot_be_is_refused_with_the_cure() {
     }
 }
 
+#[test]
+fn program_that_is_neither_installed_nor_prepared_is_refused_with_what_to_do() {
+    let lab = Lab::new("lab-unprepared");
+    let cache = lab.0.path("cache");
+    let run = |flags: &str| {
+        let line = format!("env -u THRONG_PREPARED_SERVERS XDG_CACHE_HOME={cache} {THRONG} lab");
+        execute(&format!("{line} {flags}"))
+    };
+    let of_cache = format!("{cache}/throng/servers/");
+    let (error, hint) = run("up knot --transports dot").refused();
+    assert!(error.contains("has no DoT and no DoQ"), "{error}");
+    assert!(error.contains(&of_cache), "{error}");
+    for part in ["--transports none", "package `knot`", "servers/prepare"] {
+        assert!(hint.contains(part), "{hint}");
+    }
+    let (error, hint) = run("up coredns").refused();
+    assert!(error.contains(&of_cache), "{error}");
+    assert!(hint.contains("as `coredns` on the PATH"), "{hint}");
+    let products = run("products").succeeded();
+    assert!(products.contains("(`knotd` 3.2"), "{products}");
+}
+
 /// Runs a command after others that change mounts, in a namespace of its own. None without the
 /// rights to do so.
 fn after_mounts(lab: &Lab, mounts: &str, flags: &str) -> Option<Finished> {

@@ -1,7 +1,7 @@
 //! Knot DNS (`knotd`) as the server under test.
 //!
-//! It is Debian 12's 3.2 as long as UDP and TCP are enough, and Debian 13's 3.4 for DNS over TLS
-//! and over QUIC, which 3.2 does not have.
+//! It is the installed one as long as UDP and TCP are enough. DNS over TLS and over QUIC need 3.4,
+//! which Debian 13 has and Debian 12 has not.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use crate::target::cell::{Cell, Factor};
 use crate::target::control::HERE;
 use crate::target::operation::{Act, Lines, Means};
 use crate::target::place::{Place, Server};
-use crate::target::process::Program;
+use crate::target::process::{Program, Without};
 use crate::target::signing::ttl_max;
 use crate::target::start::Start;
 use crate::target::{Families, Product, Resources, RunningServer, Service, Zone};
@@ -70,11 +70,17 @@ const CONTROL: Program = Program::Debian {
     package: "knot",
 };
 
-/// Debian 13's.
+/// A release with all transports that Knot DNS has.
 const SERVER: Server = Server {
     program: Program::Debian13 {
         name: "knotd",
         path: "usr/sbin/knotd",
+        since: (3, 4),
+        without: Without {
+            features: "DoT and no DoQ",
+            instead: "do without (`--transports none`), install the Debian package `knot` of \
+                      Debian 13",
+        },
     },
     services: &[Service::Dot, Service::Doq],
     ..SERVER_OF_DEBIAN12
