@@ -8,6 +8,7 @@ mod copy;
 mod dependencies;
 mod image;
 mod notices;
+mod package;
 mod prepare;
 mod published;
 mod steps;
