@@ -135,6 +135,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
     let cure = match habits::is_server(&name) {
         true => format!("to measure a server give --server {name}"),
+        false if name.contains('/') || name.ends_with(".toml") => {
+            "give a TOML file; there are some in the folder scenarios".to_owned()
+        }
         false => format!("give a TOML file; a server is --server {name}"),
     };
     Failure::usage(format!("there is no scenario file `{name}`"), cure)

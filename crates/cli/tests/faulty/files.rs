@@ -361,7 +361,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "scenario that is not there",
         "",
         "run $IN/s.toml --record $OUT/record.json",
-        "cannot read",
+        "there is no scenario file",
     ),
     command(
         "experiment that is none",
