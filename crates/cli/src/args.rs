@@ -77,12 +77,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Send load to a server and measure it
     Run(Box<RunCommand>),
-    /// Replay a capture or query log: each client sends its queries again, with its own timing
+    /// Replay a capture or query log, each client with its own queries and timing
     Replay(Box<ReplayArguments>),
-    /// Tell whether B is slower than A or the difference is noise, from records or from alternating
-    /// runs
+    /// Tell whether B is slower than A, from records or from alternating runs
     Compare(Box<AbArguments>),
-    /// Measure the same load over several transports in turn, and what each step costs
+    /// Measure the same load over several transports, and what each step costs
     CompareTransports(Box<CompareTransportsArguments>),
     /// Find the highest rate that a server sustains, or the most clients
     Capacity(Box<CapacityArguments>),
@@ -94,9 +93,9 @@ pub(crate) enum Command {
     Eval(Box<EvalArguments>),
     /// Show the path to a server, hop by hop, with DNS queries
     Trace(Box<TraceArguments>),
-    /// Run every combination of a matrix several times, in random order, and record each run
+    /// Run each combination of a matrix several times, in random order
     Experiment(ExperimentArguments),
-    /// Look into a folder of records: list runs, show one, follow a metric over versions
+    /// List recorded runs, show one, follow a metric over versions
     History(HistoryArguments),
     /// Run a command with its agents in Kubernetes or on hosts that dial its lead
     Fleet(FleetArguments),
@@ -104,21 +103,21 @@ pub(crate) enum Command {
     Responder(Box<ResponderArguments>),
     /// Start real servers to measure, list them, end them
     Lab(Box<LabArguments>),
-    /// Connect two network namespaces by a line with delay, jitter, loss or a rate limit
+    /// Connect two network namespaces with delay, jitter, loss or a rate limit
     Line(Box<LineArguments>),
-    /// Generate sets of names to query, and the zones or updates that make a server answer them
+    /// Make sets of names to query, and the zones that answer them
     Names(NamesArguments),
-    /// Fit a profile of the clients in captures and query logs, to generate load from
+    /// Fit a profile of the clients in captures and query logs
     Fit(FitArguments),
     /// Report on run records, as text, HTML with charts, Markdown, CSV or JSON
     Report(ReportArguments),
-    /// Diagnose what limits load, on this host or in recorded runs, and how to fix it
+    /// Diagnose what limits load, on this host or in records, and how to fix it
     Doctor(DoctorArguments),
     /// Merge run records of several generators exactly
     Merge(MergeArguments),
     /// Check scripts for --script
     Script(ScriptArguments),
-    /// Print the JSON Schema of the run record, of scenario files, or of other documents
+    /// Print the JSON Schemas of records, scenarios and other documents
     Schema(SchemaArguments),
     /// Measure the generator alone, for `bench/run`; people use `throng doctor --ceiling`
     #[command(hide = true)]

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
 use crate::args::{Arguments, Command};
-use crate::failure::Failure;
+use crate::failure::{Failure, print};
 use crate::streams::{self, Substitutes};
 use crate::{
     capacity, ceiling, command_line, compare, compare_transports, dnsperf, doctor, experiment, fit,
-    fleet, history, inputs, line, manual, names, probe, ramp, records, replay, reports, responder,
-    run_command, schemas, script, servers, signals,
+    fleet, help, history, inputs, line, manual, names, probe, ramp, records, replay, reports,
+    responder, run_command, schemas, script, servers, signals,
 };
 
 /// What a command is given.
@@ -82,6 +82,19 @@ pub(crate) fn command(mut arguments: Vec<OsString>) -> ExitCode {
     }
     if let Some(other) = arguments.get(1).and_then(|command| drop_in(command)) {
         return other(arguments.split_off(2));
+    }
+    if let [_, help, name] = &arguments[..]
+        && help == "help"
+        && let Some(other) = drop_in(name)
+    {
+        return other(vec!["-h".into()]);
+    }
+    if arguments.len() < 2 {
+        tell!("{}", help::overview().trim_end());
+        return ExitCode::from(2);
+    }
+    if let Some(page) = help::asked(&arguments) {
+        return exit_code(print(&page).map(|()| ExitCode::SUCCESS));
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
     match command_line::parse(arguments) {

@@ -10,7 +10,7 @@ use crate::args::values::CURE;
 use crate::args::{Arguments, Command, RunArguments, endpoint};
 use crate::failure::Failure;
 use crate::scenario::keys::given;
-use crate::{habits, streams, terminal};
+use crate::{habits, help, streams, terminal};
 
 /// Reads the words of a command line, the program's name the first.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, clap::Error> 
     if let Some(reason) = habits::clash(&arguments) {
         return Err(refused(&reason));
     }
-    let mut command = Arguments::command();
+    let mut command = help::commands();
     let matches = command.try_get_matches_from_mut(arguments)?;
     let mut parsed = Arguments::from_arg_matches(&matches)?;
     let run = run_of(&mut parsed.command);

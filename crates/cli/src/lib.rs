@@ -17,7 +17,8 @@
 //! * `call`: which command a command line asks for; the same as a function, for tests. `streams`:
 //!   what a command reads and prints, of the process or of its caller.
 //! * `command_line`: words to arguments, and what is said of those that are wrong; `habits`: what
-//!   other programs call it, and what to type here.
+//!   other programs call it, and what to type here; `help`: the first screen of each command,
+//!   examples and topics.
 //! * `run_command`: `throng run`, once or for each point of a sweep, and what is printed of it.
 //! * `scenario`: scenario files; a group is parsed as a command line of its own,
 //!   `scenario::events` splits groups into parts.
@@ -88,6 +89,7 @@ mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
 mod habits;
+mod help;
 mod history;
 mod inputs;
 mod line;

@@ -8,6 +8,7 @@ use lab::files::{self, Access};
 
 use crate::args::{Arguments, CompletionArguments, ManArguments};
 use crate::failure::{Failure, print};
+use crate::help;
 
 /// The manual page of one command.
 struct Page {
@@ -20,7 +21,7 @@ struct Page {
 /// page is a file of a folder instead.
 pub(crate) fn man(arguments: &ManArguments) -> Result<ExitCode, Failure> {
     // The subcommands `help` have no page that others could refer to.
-    let mut command = Arguments::command().disable_help_subcommand(true);
+    let mut command = help::commands().disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     render(&command, "throng", &mut pages)?;
