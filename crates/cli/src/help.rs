@@ -22,19 +22,11 @@ const KIND_COLUMNS: usize = 9;
 /// All commands with their examples, for the parser and the manual.
 pub(crate) fn commands() -> Command {
     let mut all = Arguments::command();
-    for (path, examples) in EXAMPLES {
+    for (name, examples) in EXAMPLES {
         let text = format!("Examples:\n{}", indented(examples));
-        all = change(all, &mut path.split(' '), &text);
+        all = all.mut_subcommand(name, |command| command.after_help(text));
     }
     all
-}
-
-/// The command with this text after the help of the one that `path` leads to.
-fn change(command: Command, path: &mut std::str::Split<'_, char>, text: &str) -> Command {
-    match path.next() {
-        None => command.after_help(text.to_owned()),
-        Some(name) => command.mut_subcommand(name, |command| change(command, path, text)),
-    }
 }
 
 /// The page that a command line asks for, if it is one that the parser does not print.
@@ -114,7 +106,7 @@ fn first_screen(name: &str) -> Option<String> {
     let mut all = Arguments::command();
     all.build();
     let command = all.find_subcommand_mut(name)?;
-    let (_, examples) = EXAMPLES.iter().find(|(path, _)| *path == name)?;
+    let (_, examples) = EXAMPLES.iter().find(|(command, _)| *command == name)?;
     let about = command.get_about().map(ToString::to_string);
     let usage = command.render_usage().to_string();
     let mut page = format!(
