@@ -9,6 +9,7 @@ const OCTETS: usize = 220;
 const OPTIONS_AT: usize = 5;
 const RTT_AT: usize = 68;
 const RETRANSMITTED_AT: usize = 100;
+const RECEIVED_AT: usize = 128;
 const SEGMENTS_AT: usize = 136;
 const DUPLICATES_AT: usize = 216;
 
@@ -34,6 +35,8 @@ pub struct TcpStats {
     /// Segments of which the peer said that it had them already (DSACK, RFC 2883): they were sent
     /// again for nothing, for none was lost.
     pub segments_repeated_in_vain: u64,
+    /// Segments sent again on connections from which no octet was received.
+    pub segments_repeated_unanswered: u64,
     /// The sum of the round-trip times as last estimated, in microseconds.
     pub rtt_us_sum: u64,
     /// The longest of them.
@@ -55,6 +58,9 @@ impl TcpStats {
         self.segments_sent += info.number(SEGMENTS_AT);
         self.segments_repeated += info.number(RETRANSMITTED_AT);
         self.segments_repeated_in_vain += info.number(DUPLICATES_AT);
+        if !info.has_received() {
+            self.segments_repeated_unanswered += info.number(RETRANSMITTED_AT);
+        }
         self.rtt_us_sum += rtt_us;
         self.rtt_us_max = self.rtt_us_max.max(rtt_us);
     }
@@ -79,6 +85,13 @@ impl TcpInfo {
     /// True if the peer has acknowledged octets that came with our SYN.
     pub(crate) fn was_fast_opened(&self) -> bool {
         self.0[OPTIONS_AT] & SYN_DATA != 0
+    }
+
+    /// True if data came from the peer (the field is of 64 bits).
+    fn has_received(&self) -> bool {
+        self.0[RECEIVED_AT..RECEIVED_AT + 8]
+            .iter()
+            .any(|it| *it != 0)
     }
 
     fn number(&self, at: usize) -> u64 {

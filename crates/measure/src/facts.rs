@@ -262,6 +262,10 @@ pub struct TcpFacts {
     /// Segments of which the target said that it had them already (DSACK, RFC 2883): none of these
     /// was lost.
     pub segments_repeated_in_vain: u64,
+    /// Segments sent again on connections from which not one byte was received: the target may not
+    /// have accepted them. Older records have none.
+    #[serde(default)]
+    pub segments_repeated_unanswered: u64,
     /// The sum of the round-trip times as last estimated, in microseconds.
     pub rtt_us_sum: u64,
     /// The longest of them.
@@ -269,11 +273,13 @@ pub struct TcpFacts {
 }
 
 impl TcpFacts {
-    /// Segments sent again that the target has not said to have had already: those that were lost,
-    /// or whose acknowledgements were late or lost.
+    /// Segments sent again that the target has not said to have had already, on connections that
+    /// it answered: those that were lost, or whose acknowledgements were late or lost. A full
+    /// listen queue drops what comes on connections that wait in it, which no path has lost.
     pub fn segments_lost(&self) -> u64 {
         self.segments_repeated
             .saturating_sub(self.segments_repeated_in_vain)
+            .saturating_sub(self.segments_repeated_unanswered)
     }
 
     /// Of the segments sent, the share that was lost, 0 to 1.
@@ -295,6 +301,7 @@ impl TcpFacts {
             segments_sent,
             segments_repeated,
             segments_repeated_in_vain,
+            segments_repeated_unanswered,
             rtt_us_sum,
             rtt_us_max,
         } = other;
@@ -303,6 +310,7 @@ impl TcpFacts {
         self.segments_sent += segments_sent;
         self.segments_repeated += segments_repeated;
         self.segments_repeated_in_vain += segments_repeated_in_vain;
+        self.segments_repeated_unanswered += segments_repeated_unanswered;
         self.rtt_us_sum += rtt_us_sum;
         self.rtt_us_max = self.rtt_us_max.max(*rtt_us_max);
     }

@@ -419,6 +419,7 @@ fn tcp_facts(stats: &TcpStats) -> Option<TcpFacts> {
         segments_sent: stats.segments_sent,
         segments_repeated: stats.segments_repeated,
         segments_repeated_in_vain: stats.segments_repeated_in_vain,
+        segments_repeated_unanswered: stats.segments_repeated_unanswered,
         rtt_us_sum: stats.rtt_us_sum,
         rtt_us_max: stats.rtt_us_max,
     })

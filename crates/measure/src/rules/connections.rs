@@ -82,19 +82,29 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
         (Unserved::Never, true) => "got no response at all (refused or reset)",
         (Unserved::Never, false) => "got no response at all (left waiting)",
     };
-    let seen = format!(
-        "the target serves no more than {} {kind} clients at once: {} of {} {how}",
-        count(it.at_once),
-        count(it.without),
-        count(it.all)
-    );
+    let (at_once, without, all) = (count(it.at_once), count(it.without), count(it.all));
+    let mut outages = figures.outages.each.iter();
+    let seen = match it.asked_once && outages.any(|it| it.lasts) {
+        true => format!(
+            "{without} of {all} {kind} clients {how}: the target serves no more than {at_once} at \
+             once, or stopped answering; a run in which each client asks twice shows which"
+        ),
+        false => format!(
+            "the target serves no more than {at_once} {kind} clients at once: {without} of {all} \
+             {how}"
+        ),
+    };
     for (cap, name) in defaults(transport) {
         if it.at_once == cap {
             matters.push_str(&format!("; {cap} is what {name} says otherwise"));
         }
     }
     let diagnosis = Diagnosis::new("TCP clients", State::Problem, seen, matters);
-    Some(diagnosis.cures(more_clients(figures)).into())
+    let finding = Finding::from(diagnosis.cures(more_clients(figures)));
+    Some(match figures.record.scenario.transport.is_quic() {
+        true => finding,
+        false => finding.advising(&more_tcp_clients(figures)),
+    })
 }
 
 /// Caps that servers have by default.
@@ -112,6 +122,28 @@ fn defaults(transport: Transports) -> Vec<(u64, &'static str)> {
                 "Unbound allows a thread unless incoming-num-tcp",
             ),
         ],
+    }
+}
+
+/// The statement of the server's product, or those of all products where it is not known.
+fn more_tcp_clients(figures: &Figures<'_>) -> String {
+    let target = figures.programs.first();
+    let product = target.and_then(|it| it.observation().facts.product.as_deref());
+    let cures = more_clients(figures);
+    let of_product = |it: &&Cure| product.is_some() && it.place.product() == product;
+    match cures.iter().find(of_product) {
+        Some(cure) => cure.sentence(),
+        None => {
+            let of_bind = match figures.record.scenario.transport {
+                Transports::One(Transport::Doh2) => "http-listener-clients",
+                _ => "tcp-clients",
+            };
+            format!(
+                "raise the server's limit on TCP clients to {}: BIND {of_bind}, Unbound \
+                 incoming-num-tcp, NSD tcp-count, Knot DNS tcp-max-clients",
+                count(with_room(figures.record.scenario.clients))
+            )
+        }
     }
 }
 

@@ -14,8 +14,12 @@ use crate::interval::per;
 const LOST_MAX: f64 = 0.001;
 /// Chance may leave this share of the clients without a response.
 const CHANCE_MAX: f64 = 0.05;
-/// With fewer responses a connection, few of them live at a time.
+/// With fewer responses a connection, few of them live at a time, unless their number is held.
 const RESPONSES_EACH_MIN: f64 = 4.0;
+/// The number of connections is held if this share of the intervals ended with exactly that many,
+/// and no fewer intervals than this.
+const HELD: f64 = 0.8;
+const HELD_INTERVALS_MIN: usize = 4;
 /// A number of connections is level if that of one half of the window is this share of the other's.
 const LEVEL: f64 = 0.9;
 /// An interval that ends this long after the load is still of the load.
@@ -62,6 +66,8 @@ pub(crate) struct UnservedClients {
     pub(crate) without: u64,
     /// Clients that were served at the same time, at most.
     pub(crate) at_once: u64,
+    /// None asked twice: that those who were served would be served again is not known.
+    pub(crate) asked_once: bool,
     pub(crate) how: Unserved,
 }
 
@@ -95,6 +101,7 @@ fn find_unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {
         all,
         without,
         at_once: served_at_most(figures).min(all - without),
+        asked_once: figures.counts.offered + figures.record.warmup.counts.offered <= asked,
         how,
     };
     // Who is served after the load has ended, or takes turns, was not served at once.
@@ -138,17 +145,21 @@ fn served_at_once(figures: &Figures<'_>) -> Option<u64> {
         return None;
     }
     let responses = figures.counts.responses + record.warmup.counts.responses;
-    if per(responses as f64, usable as f64) < RESPONSES_EACH_MIN {
-        return None;
-    }
+    let are_long = per(responses as f64, usable as f64) >= RESPONSES_EACH_MIN;
     let during = record.intervals_in_window();
     let during = during.filter(|it| it.end_ns <= record.measured_ns + END_NS);
     let served: Option<Vec<u64>> = during.map(|it| it.connections_served).collect();
     let served = served?;
     let (early, late) = served.split_at(served.len() / 2);
-    let (early, late) = (*early.iter().max()?, *late.iter().max()?);
-    let is_level = early.min(late) as f64 >= LEVEL * early.max(late) as f64;
-    (early > 0 && is_level).then_some(early.max(late))
+    let (early_max, late_max) = (*early.iter().max()?, *late.iter().max()?);
+    let is_level = early_max.min(late_max) as f64 >= LEVEL * early_max.max(late_max) as f64;
+    // A limit that connections in a queue use up at once is met exactly, also where they soon end.
+    let held = late.iter().filter(|it| **it == late_max).count();
+    let is_held = held >= HELD_INTERVALS_MIN
+        && held as f64 >= HELD * late.len() as f64
+        && late_max >= early_max;
+    let is_cap = early_max > 0 && (is_held || are_long && is_level);
+    is_cap.then_some(early_max.max(late_max))
 }
 
 /// Connections that waited for the target: their first response or their handshake took long, or

@@ -439,19 +439,20 @@ impl Outages {
     }
 }
 
-/// True if next to none was sent in it because the clients whose turn it was have no connection:
-/// those that are served were not due.
+/// True if the clients that are served were not due in it: next to none was sent in it because
+/// those whose turn it was have no connection, or no client was due twice.
 fn is_of_unserved_clients(outage: &Outage, figures: &Figures<'_>) -> bool {
     let is_silence = matches!(outage.kind, OutageKind::Silence | OutageKind::Reset);
     let (true, Some(timeline)) = (is_silence, &figures.record.timeline) else {
         return false;
     };
     let within = timeline.between(outage.begin_ns, outage.end_ns);
+    let Some(unserved) = unserved_clients(figures) else {
+        return false;
+    };
     let has_connections = figures.record.scenario.transport.has_connections();
-    has_connections
-        && within.due >= MET_BY_OUTAGE_MIN
-        && within.sent < MET_BY_OUTAGE_MIN
-        && unserved_clients(figures).is_some()
+    let is_unsent = within.due >= MET_BY_OUTAGE_MIN && within.sent < MET_BY_OUTAGE_MIN;
+    has_connections && (is_unsent || outage.lasts && unserved.asked_once)
 }
 
 /// A limit on the rate, such as RRL, lets nothing pass while it is exceeded: over UDP to the end,

@@ -37,7 +37,18 @@ impl Retransmissions {
 
 pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Retransmissions> {
     let tcp = figures.record.network.tcp.as_ref()?;
-    let (lost, sent) = (tcp.segments_lost(), tcp.segments_sent);
+    // On this host a full listen queue counts what it drops, data included.
+    let dropped = match figures.target_is_local() {
+        true => figures
+            .record
+            .network
+            .kernel_counter("TcpExt.ListenOverflows"),
+        false => 0,
+    };
+    let (lost, sent) = (
+        tcp.segments_lost().saturating_sub(dropped),
+        tcp.segments_sent,
+    );
     let are_of_run = significance::is_above(lost, sent, RETRANSMITTED_MAX);
     let share = |it: &AgentCounts| {
         let (lost, sent) = (it.segments_lost, it.segments_sent);

@@ -165,6 +165,29 @@ fn silence_between_the_turns_of_few_served_clients_is_no_outage() {
 }
 
 #[test]
+fn clients_that_ask_once_do_not_show_whether_the_target_stopped_or_is_full() {
+    let of = |clients: u64| {
+        let mut record = saturated();
+        record.scenario.transport = Transport::Tcp.into();
+        record.scenario.clients = clients;
+        serve(&mut record, 5, clients - 5);
+        record.timeline = Some(Timeline::new());
+        let mut silence = outage(OutageKind::Silence, 1, 50);
+        silence.lasts = true;
+        judged_in(&record, &[silence], Outside::default())
+    };
+    let offered = saturated().total.counts.offered;
+    let once = of(offered);
+    assert_eq!(once.limit, Limit::Server);
+    let said = &once.evidence[0];
+    assert!(said.contains("at once, or stopped answering"), "{said}");
+    assert!(!once.evidence.join("").contains("outage"), "{once:#?}");
+    // Clients that asked again and got nothing know more.
+    let twice = of(offered / 2).evidence[0].clone();
+    assert!(twice.starts_with("an outage of"), "{twice}");
+}
+
+#[test]
 fn silence_of_a_target_that_got_no_cpu_is_its_hosts() {
     let mut record = in_time(10_000.0);
     lose(&mut record, 30_000);

@@ -22,6 +22,27 @@ fn segments_that_our_own_connections_lost_are_the_networks_limit() {
     judged(&record, Limit::Network, evidence, "drops on the path");
     // What the target had already was not lost.
     tcp.segments_repeated_in_vain = 1_500;
+    record.network.tcp = Some(tcp.clone());
+    assert_eq!(judge(&record).limit, Limit::Server);
+    // Nor was what came on connections that the target has not accepted.
+    tcp.segments_repeated_in_vain = 0;
+    tcp.segments_repeated_unanswered = 1_500;
     record.network.tcp = Some(tcp);
+    assert_eq!(judge(&record).limit, Limit::Server);
+}
+
+#[test]
+fn what_a_full_listen_queue_of_this_host_dropped_is_not_lost_by_the_path() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Tcp.into();
+    record.network.tcp = Some(TcpFacts {
+        segments_sent: 100_000,
+        segments_repeated: 2_000,
+        ..TcpFacts::default()
+    });
+    let overflows = ("TcpExt.ListenOverflows".to_owned(), 1_900);
+    record.network.kernel.extend([overflows]);
+    assert_eq!(judge(&record).limit, Limit::Network);
+    record.scenario.target = "127.0.0.1:53".to_owned();
     assert_eq!(judge(&record).limit, Limit::Server);
 }

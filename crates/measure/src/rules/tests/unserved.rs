@@ -1,6 +1,7 @@
 //! Clients that got no response at all.
 
 use crate::experience::{ClientExperience, ClientFigures};
+use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
 
 #[test]
@@ -9,9 +10,35 @@ fn cap_on_tcp_clients_is_named_with_its_number() {
     cap_tcp_clients(&mut record, 150);
     let evidence = "the target serves no more than 150 TCP clients at once: 50 of 200 got no \
                     response at all (refused or reset)";
-    let verdict = judged(&record, Limit::Server, evidence, "tcp-clients 1000;");
+    let verdict = judged(
+        &record,
+        Limit::Server,
+        evidence,
+        "TCP clients to 1,000: BIND tcp-clients",
+    );
     let said = verdict.evidence.iter().filter(|line| *line == evidence);
     assert_eq!(said.count(), 1);
+}
+
+#[test]
+fn advice_for_more_clients_is_the_statement_of_the_server_that_was_observed() {
+    for (product, advice) in [
+        (
+            "Unbound",
+            "Unbound, unbound.conf, server: incoming-num-tcp: 1000",
+        ),
+        ("BIND", "BIND, named.conf, options: tcp-clients 1000;"),
+        ("NSD", "NSD tcp-count"),
+    ] {
+        let mut record = saturated();
+        cap_tcp_clients(&mut record, 150);
+        let mut process = program(0.1, 0.1, &[]);
+        process.facts.product = Some(product.to_owned());
+        let record = observing(record, &[process]);
+        let verdict = judge(&record);
+        let said = verdict.advice.iter().any(|it| it.contains(advice));
+        assert!(said, "{verdict:#?}");
+    }
 }
 
 #[test]
@@ -24,7 +51,7 @@ fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu
     lose(&mut record, 1_000);
     record.workers[0].cpu_wait_ns = Some(30 * record.measured_ns / 100);
     let unserved = "50 of 200 got no response at all (left waiting)";
-    judged(&record, Limit::Server, unserved, "tcp-clients 1000;");
+    judged(&record, Limit::Server, unserved, "NSD tcp-count");
     let waited = "worker 0 waited for its CPU";
     // What came late was read late, and a worker without time to spare may not have read at all.
     let mut late = record.clone();
@@ -37,7 +64,7 @@ fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu
         interval.counts.connections.failed.refused += 60;
     });
     let refused = "50 of 200 got no response at all (refused or reset)";
-    judged(&record, Limit::Server, refused, "tcp-clients 1000;");
+    judged(&record, Limit::Server, refused, "NSD tcp-count");
 }
 
 /// A run over TCP at this rate, and the queries and responses of each of its clients.
@@ -159,6 +186,33 @@ fn clients_that_were_served_only_after_the_load_were_not_served_at_once() {
 #[test]
 fn connections_that_answered_at_once_did_not_wait() {
     let verdict = judge(&stragglers(MS));
+    assert!(
+        !verdict.evidence[0].contains("serves no more"),
+        "{verdict:#?}"
+    );
+}
+
+/// `stragglers` whose connections end after a response or two each.
+fn short_lived(served: impl Fn(u64) -> u64) -> RunRecord {
+    let mut record = stragglers(8 * SECOND);
+    for (interval, nth) in record.intervals.iter_mut().zip(0..) {
+        interval.connections_served = Some(served(nth));
+    }
+    let responses = record.intervals.iter().map(|it| it.counts.responses);
+    let usable = responses.sum::<u64>() * 2 / 3;
+    change_last(&mut record, |interval| {
+        interval.counts.connections.attempted = usable;
+        interval.counts.connections.established = usable;
+    });
+    record
+}
+
+#[test]
+fn a_number_of_connections_that_is_held_exactly_is_a_cap_also_where_they_soon_end() {
+    let seen = "serves no more than 5 TCP clients at once: 15 of 20 waited";
+    judged(&short_lived(|_| 5), Limit::Server, seen, "tcp-clients");
+    // What happens to live at an instant is another number each time.
+    let verdict = judge(&short_lived(|nth| 4 + nth % 2));
     assert!(
         !verdict.evidence[0].contains("serves no more"),
         "{verdict:#?}"

@@ -113,6 +113,9 @@ fn clients() -> Vec<Row> {
     let tcp = || over(Transport::Tcp, 800.0).clients(20);
     let dot = || over(Transport::Dot, 800.0).clients(20);
     let closed_tcp = || closed(Transport::Tcp, 20);
+    // Each asks some times, or once: few of them ever have a place.
+    let many = || over(Transport::Tcp, 900.0).clients(300);
+    let once = || over(Transport::Tcp, 300.0).clients(600);
     let few = |product| Server::new(product, "").set("tcp-clients=5");
     vec![
         row("NSD tcp-count 5 of 20", few(&NSD), tcp, CLIENTS)
@@ -125,6 +128,7 @@ fn clients() -> Vec<Row> {
         )
         .busy(),
         row("NSD tcp-count 5 of 20, DoT", few(&NSD), dot, CLIENTS),
+        row("NSD tcp-count 5 of 300", few(&NSD), many, CLIENTS),
         row("Knot tcp-max-clients 16 of 20", few(&KNOT), tcp, CLIENTS),
         row(
             "Knot tcp-max-clients 16 of 20, DoT",
@@ -142,6 +146,12 @@ fn clients() -> Vec<Row> {
             "PowerDNS Recursor max-tcp-clients 5 of 20",
             few(&PDNS_RECURSOR),
             tcp,
+            CLIENTS,
+        ),
+        row(
+            "PowerDNS max-tcp-connections 5 of 600",
+            few(&PDNS_AUTH),
+            once,
             CLIENTS,
         ),
     ]
