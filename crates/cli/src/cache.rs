@@ -58,14 +58,7 @@ fn warm(
         rounds += 1;
         ask_for_good(group, names, interrupt)
     };
-    let retry = |failed: &[&str], pause: Duration| {
-        wait(pause, interrupt);
-        let names = failed.iter();
-        let names = names.filter_map(|line| line.split_ascii_whitespace().next());
-        cell.forget(server, &names.collect::<Vec<&str>>())?;
-        Ok(!interrupt.has_come() && begun.elapsed() < DURATION_MAX)
-    };
-    let left = fill(&all, ask, retry)?;
+    let left = fill(&all, ask, again((cell, server), begun, interrupt))?;
     let Some(first) = left.first().filter(|_| !interrupt.has_come()) else {
         return Ok(());
     };
@@ -79,9 +72,25 @@ fn warm(
     )))
 }
 
+/// What is to be done before names are asked again: a pause, and the errors that the server would
+/// repeat for them are forgotten. It says whether there is time for another round.
+pub(crate) fn again<'a>(
+    (cell, server): (&'a Cell, &'a RunningServer),
+    begun: Instant,
+    interrupt: &'a Interrupt,
+) -> impl FnMut(&[&str], Duration) -> Result<bool, Failure> + 'a {
+    move |failed, pause| {
+        wait(pause, interrupt);
+        let names = failed.iter();
+        let names = names.filter_map(|line| line.split_ascii_whitespace().next());
+        cell.forget(server, &names.collect::<Vec<&str>>())?;
+        Ok(!interrupt.has_come() && begun.elapsed() < DURATION_MAX)
+    }
+}
+
 /// Asks for all names, and again for those that were not answered; returns those that stay so.
 /// Between two rounds `retry` pauses for the time given, and says whether there is another one.
-fn fill<'a>(
+pub(crate) fn fill<'a>(
     names: &[&'a str],
     mut ask: impl FnMut(&[&'a str]) -> Result<Vec<bool>, Failure>,
     mut retry: impl FnMut(&[&'a str], Duration) -> Result<bool, Failure>,

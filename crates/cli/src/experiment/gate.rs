@@ -1,6 +1,5 @@
 //! Before a server is timed, it has to answer as its zone says.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use lab::target::{Expectation, Network, RunningServer, Signing};
@@ -8,7 +7,7 @@ use measure::RunRecord;
 use settings::{Arrival, Generator, Limits, Process, Run};
 
 use super::servers::ServerCell;
-use crate::cache::ask_each;
+use crate::cache::{again, ask_each, fill};
 use crate::failure::Failure;
 use crate::run;
 use crate::run::group::Group;
@@ -16,8 +15,7 @@ use crate::signals::Interrupt;
 
 /// Questions that are asked, at most.
 const QUESTIONS_MAX: usize = 200;
-/// How often what a line has lost is asked again, at most.
-const ROUNDS_MAX: usize = 20;
+const SERVFAIL: u16 = 2;
 /// How long what was changed may take to answer that many queries in a row, each try within a time.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const WAIT_EACH: Duration = Duration::from_secs(2);
@@ -32,9 +30,10 @@ pub(super) fn check(
     groups: &[Group],
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let rounds = match started.network().and_then(Network::shape) {
-        Some(shape) if shape.loses() => ROUNDS_MAX,
-        _ => 1,
+    let shape = started.network().and_then(Network::shape);
+    let tolerance = Tolerance {
+        silence: shape.is_some_and(|it| it.loses()),
+        servfail: server.cell().internet_loses(),
     };
     for group in groups {
         let edns = group.run.message.edns.as_ref();
@@ -42,18 +41,27 @@ pub(super) fn check(
             is_asked: edns.is_some_and(|edns| edns.dnssec_ok),
             by_server: server.cell().signs(),
         };
-        let mut left = Expectation::sample(server.zone(), QUESTIONS_MAX, signing)?;
-        let all = left.len();
-        for _ in 0..rounds {
-            left = check_as(group, server, left, interrupt)?;
-            if left.is_empty() || interrupt.has_come() {
-                break;
-            }
-        }
+        let all = Expectation::sample(server.zone(), QUESTIONS_MAX, signing)?;
+        let questions: Vec<&str> = all.iter().map(|it| it.question.as_str()).collect();
+        let ask = |questions: &[&str]| {
+            let of = |question: &&str| all.iter().find(|it| it.question == **question);
+            let expected: Vec<&Expectation> = questions.iter().filter_map(of).collect();
+            check_as(group, (server, &expected), &tolerance, interrupt)
+        };
+        let mut retry = again((server.cell(), started), Instant::now(), interrupt);
+        let retry = |failed: &[&str], pause| {
+            let is_tolerated = tolerance.silence || tolerance.servfail;
+            Ok(is_tolerated && retry(failed, pause)?)
+        };
+        let left = fill(&questions, ask, retry)?;
         if let Some(first) = left.first().filter(|_| !interrupt.has_come()) {
-            let (answered, question) = (all - left.len(), &first.question);
-            let of = format!("{answered} of {all} questions were answered");
-            return Err(wrong(server, &format!("{question}: no response; {of}")));
+            let (answered, of) = (all.len() - left.len(), all.len());
+            let what = match tolerance.servfail {
+                true => "no response but SERVFAIL",
+                false => "no response",
+            };
+            let why = format!("{first}: {what}; {answered} of {of} questions were answered");
+            return Err(wrong(server, &why));
         }
     }
     Ok(())
@@ -131,30 +139,43 @@ fn few_of(run: &Run) -> Run {
     }
 }
 
-/// Asks these questions once; those without a response are left.
+/// What may fail at first and is asked again, because something on the way loses.
+struct Tolerance {
+    silence: bool,
+    servfail: bool,
+}
+
+impl Tolerance {
+    /// Whether this is the answer, or one after which the question is asked again.
+    fn check(&self, expectation: &Expectation, message: &[u8]) -> Result<bool, String> {
+        if self.servfail && proto::response::extended_rcode(message) == SERVFAIL {
+            return Ok(false);
+        }
+        expectation.check(message).map(|()| true)
+    }
+}
+
+/// Asks these questions once; for each, whether it was answered as expected.
 fn check_as(
     group: &Group,
-    server: &ServerCell,
-    expected: Vec<Expectation>,
+    (server, expected): (&ServerCell, &[&Expectation]),
+    tolerance: &Tolerance,
     interrupt: &Interrupt,
-) -> Result<Vec<Expectation>, Failure> {
+) -> Result<Vec<bool>, Failure> {
     let questions: Vec<&str> = expected.iter().map(|it| it.question.as_str()).collect();
     let arrival = Arrival::Open {
         rate_qps: RATE_QPS,
         process: Process::default(),
         burst: 1,
     };
-    let mut answered = BTreeSet::new();
+    let mut are_answered = vec![false; expected.len()];
     for (question, message) in ask_each(group, &questions, arrival, interrupt)? {
         if let Some(expectation) = expected.get(question) {
-            let verdict = expectation.check(&message);
-            verdict.map_err(|why| wrong(server, &why))?;
-            answered.insert(question);
+            let is_answered = tolerance.check(expectation, &message);
+            are_answered[question] = is_answered.map_err(|why| wrong(server, &why))?;
         }
     }
-    let asked = expected.into_iter().enumerate();
-    let left = asked.filter(|(at, _)| !answered.contains(at));
-    Ok(left.map(|(_, expectation)| expectation).collect())
+    Ok(are_answered)
 }
 
 fn wrong(server: &ServerCell, why: &str) -> Failure {
@@ -162,4 +183,25 @@ fn wrong(server: &ServerCell, why: &str) -> Failure {
     Failure::in_operation(format!(
         "{title} does not answer as its zone says, and is not timed: {why}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::target::Zone;
+
+    use super::*;
+
+    #[test]
+    fn servfail_is_asked_again_only_where_servers_behind_the_resolver_lose() {
+        let zone = Zone::with_records(2, 60);
+        let expected = Expectation::sample(&zone, 1, Signing::default()).unwrap();
+        // A response without records: SERVFAIL is RCODE 2.
+        let message = [0, 0, 0x81, 0x82, 0, 0, 0, 0, 0, 0, 0, 0];
+        let judged = |servfail| {
+            let silence = false;
+            Tolerance { silence, servfail }.check(&expected[0], &message)
+        };
+        assert_eq!(judged(true), Ok(false));
+        assert!(judged(false).unwrap_err().contains("SERVFAIL instead of"));
+    }
 }

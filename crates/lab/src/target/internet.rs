@@ -103,6 +103,14 @@ impl Internet {
     }
 }
 
+impl Cell {
+    /// A closed Internet in which servers lose queries: its resolver answers SERVFAIL sometimes.
+    pub fn internet_loses(&self) -> bool {
+        let internet = Internet::parse(self.text("internet"));
+        internet.is_some_and(|it| it.0.iter().any(|level| level.loss > 0.0))
+    }
+}
+
 /// Starts a resolver: with a closed Internet, whose root is in [`HINTS`], if the cell says so.
 pub(super) fn start_resolver(
     cell: &Cell,
