@@ -202,7 +202,7 @@ def responder_command(throng, address, ports, processes_wanted=1, flags=()):
             words += ["--listen", f"{transport}:{address}:{port}"]
         if ports.keys() & ENCRYPTED:
             own_certificate(folder)
-            words += ["--tls-certificate", str(folder / "certificate.pem")]
+            words += ["--tls-cert", str(folder / "certificate.pem")]
             words += ["--tls-key", str(folder / "key.pem")]
         return words
 

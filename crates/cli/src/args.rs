@@ -46,6 +46,8 @@ pub(crate) mod fleet;
 mod given;
 pub(crate) mod lab;
 pub(crate) mod line;
+#[cfg(test)]
+mod one_name;
 mod output;
 mod paths;
 pub(crate) mod population;
@@ -334,15 +336,20 @@ pub(crate) struct ResponderArguments {
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) ttl: u32,
     /// Certificate chain for TLS (PEM); without it a self-signed certificate is generated
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(
+        long,
+        alias = "tls-certificate",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
     #[serde(with = "paths::option")]
-    pub(crate) tls_certificate: Option<PathBuf>,
+    pub(crate) tls_cert: Option<PathBuf>,
     /// Key of the certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
     #[serde(with = "paths::option")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Write the self-signed certificate (PEM) here, for clients to verify
-    #[arg(long, value_name = "FILE", conflicts_with = "tls_certificate")]
+    #[arg(long, value_name = "FILE", conflicts_with = "tls_cert")]
     #[serde(with = "paths::option")]
     pub(crate) write_certificate: Option<PathBuf>,
     /// Processes that listen together, each with one worker per CPU, for more connections than one
@@ -398,8 +405,8 @@ pub(crate) enum NameSet {
         #[arg(long, default_value_t = 1, value_name = "SECONDS")]
         ttl: u32,
         /// What to write
-        #[arg(long, default_value = "names", value_enum)]
-        form: RecordForm,
+        #[arg(long, alias = "form", default_value = "names", value_enum)]
+        format: RecordForm,
         /// Shuffle the names with this seed
         #[arg(long, value_name = "SEED")]
         shuffle: Option<u64>,
@@ -419,8 +426,8 @@ pub(crate) enum NameSet {
         #[arg(long, default_value_t = 5, value_name = "SECONDS")]
         ttl: u32,
         /// What to write
-        #[arg(long, default_value = "names", value_enum)]
-        form: ServiceForm,
+        #[arg(long, alias = "form", default_value = "names", value_enum)]
+        format: ServiceForm,
         /// Shuffle the names with this seed
         #[arg(long, value_name = "SEED")]
         shuffle: Option<u64>,
@@ -508,12 +515,12 @@ pub(crate) struct MergeArguments {
     #[arg(value_name = "RECORD", required = true)]
     pub(crate) records: Vec<PathBuf>,
     /// Merge even if they are not of one concurrent load on one target, and mark the result; and
-    /// write --output even where a symbolic link is in its place
+    /// write --record even where a symbolic link is in its place
     #[arg(long)]
     pub(crate) force: bool,
-    /// Write the merged record here instead of to standard output
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    /// Write the merged record to this file instead of to standard output
+    #[arg(long, alias = "output", short_alias = 'o', value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
 }
 
 /// Flags of `throng man`.

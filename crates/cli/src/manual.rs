@@ -81,6 +81,12 @@ pub(crate) fn licenses() -> Result<ExitCode, Failure> {
 
 /// Prints the completions for a shell.
 pub(crate) fn completions(arguments: &CompletionArguments) -> Result<ExitCode, Failure> {
+    print(&completions_of(arguments))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The completions for a shell.
+pub(crate) fn completions_of(arguments: &CompletionArguments) -> String {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,
@@ -88,6 +94,5 @@ pub(crate) fn completions(arguments: &CompletionArguments) -> Result<ExitCode, F
         "throng",
         &mut script,
     );
-    print(&String::from_utf8_lossy(&script))?;
-    Ok(ExitCode::SUCCESS)
+    String::from_utf8_lossy(&script).into_owned()
 }

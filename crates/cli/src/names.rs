@@ -17,19 +17,19 @@ pub(crate) fn execute(arguments: &NamesArguments) -> Result<ExitCode, Failure> {
             count,
             zone,
             ttl,
-            form,
+            format,
             shuffle,
         } => {
             let set = RecordSet::new(zone, *count, *ttl)?;
-            let shuffle = shuffle.filter(|_| matches!(form, RecordForm::Names));
-            (write_records(&set, *form, &mut text), shuffle)
+            let shuffle = shuffle.filter(|_| matches!(format, RecordForm::Names));
+            (write_records(&set, *format, &mut text), shuffle)
         }
         NameSet::Services {
             existing,
             missing,
             external,
             ttl,
-            form,
+            format,
             shuffle,
         } => {
             let (existing, missing, external) = (*existing, *missing, *external);
@@ -40,8 +40,8 @@ pub(crate) fn execute(arguments: &NamesArguments) -> Result<ExitCode, Failure> {
                 ttl_s: *ttl,
             };
             set.validate()?;
-            let shuffle = shuffle.filter(|_| matches!(form, ServiceForm::Names));
-            (write_services(&set, *form, &mut text), shuffle)
+            let shuffle = shuffle.filter(|_| matches!(format, ServiceForm::Names));
+            (write_services(&set, *format, &mut text), shuffle)
         }
         NameSet::Shuffle { file, seed } => {
             text = String::from_utf8(read_input(file)?)
@@ -59,8 +59,8 @@ pub(crate) fn execute(arguments: &NamesArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_records(set: &RecordSet, form: RecordForm, text: &mut String) -> fmt::Result {
-    match form {
+fn write_records(set: &RecordSet, format: RecordForm, text: &mut String) -> fmt::Result {
+    match format {
         RecordForm::Names => set.write_names(text),
         RecordForm::Zone => set.write_zone(text),
         RecordForm::Updates => set.write_updates(text),
@@ -69,8 +69,8 @@ fn write_records(set: &RecordSet, form: RecordForm, text: &mut String) -> fmt::R
     }
 }
 
-fn write_services(set: &ServiceSet, form: ServiceForm, text: &mut String) -> fmt::Result {
-    match form {
+fn write_services(set: &ServiceSet, format: ServiceForm, text: &mut String) -> fmt::Result {
+    match format {
         ServiceForm::Names => set.write_names(text),
         ServiceForm::Zone => set.write_zone(text),
         ServiceForm::Manifests => set.write_manifests(text),

@@ -30,10 +30,10 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Result<ExitCode, Failure> {
         false => Misfits::Refused,
     };
     let merged = measure::merge(records, misfits).map_err(|misfits| refused(&misfits))?;
-    match &arguments.output {
+    match &arguments.record {
         Some(path) => {
             let links = Links::with_force(arguments.force);
-            Destination::check("--output", path, links)?.write(&merged)?;
+            Destination::check("--record", path, links)?.write(&merged)?;
         }
         None => print(&report::json::render(&merged))?,
     }

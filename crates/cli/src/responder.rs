@@ -345,7 +345,7 @@ fn identity(
             )),
         };
     }
-    let identity = match (&arguments.tls_certificate, &arguments.tls_key) {
+    let identity = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(certificate), Some(key)) => {
             let read = |path: &std::path::Path| {
                 inputs::text(path).map_err(|error| {
@@ -378,7 +378,7 @@ fn unused_tls(arguments: &ResponderArguments) -> Option<&'static str> {
     let flags = &arguments.tls;
     let given = [
         ("--write-certificate", arguments.write_certificate.is_some()),
-        ("--tls-certificate", arguments.tls_certificate.is_some()),
+        ("--tls-cert", arguments.tls_cert.is_some()),
         ("--tls-version", flags.tls_version.is_some()),
         ("--tls-ciphers", !flags.tls_ciphers.is_empty()),
         ("--tls-groups", !flags.tls_groups.is_empty()),

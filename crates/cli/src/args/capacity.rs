@@ -77,13 +77,13 @@ pub(crate) struct CapacityArguments {
     pub(crate) precision: f64,
     /// How often to search for the limit; the answer is the median
     #[arg(
-        long,
+        long, alias = "rounds",
         default_value_t = 3,
         value_name = "N",
         value_parser = count_within::<u32>(1..=100),
         help_heading = "Capacity search"
     )]
-    pub(crate) rounds: u32,
+    pub(crate) repeat: u32,
     /// How long each trial offers load
     #[arg(
         long,

@@ -59,13 +59,13 @@ pub(crate) struct AbArguments {
     pub(crate) b: Option<String>,
     /// Runs of each, in the order A B, B A, A B and so on [default: 10]
     #[arg(
-        long,
+        long, alias = "rounds",
         requires = "a",
         value_name = "N",
         value_parser = count_within::<u32>(1..=1_000),
         help_heading = "Runs in turn"
     )]
-    pub(crate) rounds: Option<u32>,
+    pub(crate) repeat: Option<u32>,
     /// Keep the run records here, in the folders a and b [default: throng-compare]
     #[arg(
         long,

@@ -80,8 +80,8 @@ pub(crate) struct ExperimentRun {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Extent {
     /// Runs of each cell, whatever the file says
-    #[arg(long, value_name = "N", value_parser = count_from::<u32>(1))]
-    pub(crate) repetitions: Option<u32>,
+    #[arg(long, alias = "repetitions", value_name = "N", value_parser = count_from::<u32>(1))]
+    pub(crate) repeat: Option<u32>,
     /// Try the file before hours are spent on it: two starts of the first and the last cell, with
     /// runs of a second
     #[arg(long)]
@@ -108,7 +108,12 @@ pub(crate) struct HistoryArguments {
 #[derive(Debug, Args)]
 pub(crate) struct Selection {
     /// Folder with run records, searched with its subfolders
-    #[arg(long = "in", value_name = "FOLDER", default_value = ".")]
+    #[arg(
+        long = "records",
+        alias = "in",
+        value_name = "FOLDER",
+        default_value = "."
+    )]
     pub(crate) folder: PathBuf,
     /// Only runs that match: transport, clients, target, limit, throng, or a label
     #[arg(long = "where", value_name = "NAME=VALUE", value_parser = condition)]

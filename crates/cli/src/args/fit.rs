@@ -28,7 +28,11 @@ pub(crate) struct FitArguments {
 #[command(next_help_heading = "Reading captures")]
 pub(crate) struct ReadingArguments {
     /// Format of the captures [default: detected from their content]
-    #[arg(long, value_name = "pcap|pcapng|dnstap|bind|unbound|coredns")]
+    #[arg(
+        long = "capture-format",
+        alias = "format",
+        value_name = "pcap|pcapng|dnstap|bind|unbound|coredns"
+    )]
     pub(crate) format: Option<Format>,
     /// Ports that the servers listen on, in packet captures
     #[arg(

@@ -66,7 +66,7 @@ pub(super) fn plan(arguments: &CapacityArguments) -> Result<CapacityPlan, Failur
             start,
             max,
             precision: arguments.precision,
-            rounds: arguments.rounds.into(),
+            rounds: arguments.repeat.into(),
             trial_ns: nanos(arguments.trial_duration),
             confirmation_ns: Some(nanos(LENGTH_FACTOR * arguments.trial_duration)),
             time_max_ns: nanos(arguments.max_duration),

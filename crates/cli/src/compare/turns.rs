@@ -52,7 +52,7 @@ pub(super) fn make(
     b: &str,
     arguments: &AbArguments,
 ) -> Result<(Records, Records), Failure> {
-    let rounds = arguments.rounds.unwrap_or(ROUNDS);
+    let rounds = arguments.repeat.unwrap_or(ROUNDS);
     let folder = arguments.records.clone().unwrap_or_else(|| FOLDER.into());
     let sides = [Side::new('a', a, &folder)?, Side::new('b', b, &folder)?];
     for side in &sides {

@@ -206,7 +206,7 @@ fn check_names(cells: &[Turn]) -> Result<(), Failure> {
         if !names.insert(name) {
             return Err(Failure::usage(
                 format!("{cell}: it occurs twice"),
-                "give the levels different names, or use `repetitions`",
+                "give the levels different names, or use `repeat`",
             ));
         }
     }

@@ -18,7 +18,7 @@ use crate::scenario::{Reader, Trust, beside, kind, nearest, scalar};
 const OF_TOP: [&str; 14] = [
     "name",
     "about",
-    "repetitions",
+    REPEAT,
     "short",
     "order",
     "seed",
@@ -52,7 +52,11 @@ const OF_EXPERIMENT: [&str; 7] = [
 /// Keys that say where the agents are.
 const OF_AGENTS: [&str; 6] = ["agents", "processes", "hosts", "ssh", "listen", "keys"];
 
-const REPETITIONS: u32 = 5;
+/// How often each cell is run.
+const REPEAT: &str = "repeat";
+/// What files of earlier versions call it.
+const REPETITIONS: &str = "repetitions";
+const REPEAT_DEFAULT: u32 = 5;
 /// Longest outage in a run of a second.
 const OUTAGE_OF_SHORT: Duration = Duration::from_millis(200);
 
@@ -171,7 +175,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Experiment, Failure> {
         path,
         experiment: Experiment {
             name: stem.into_owned(),
-            repetitions: REPETITIONS,
+            repetitions: REPEAT_DEFAULT,
             runs_per_start: 1,
             twins: 0,
             has_ceilings: true,
@@ -210,13 +214,12 @@ impl Parser<'_> {
                 ("name", _) => self.experiment.name = self.one(key, value)?,
                 // For readers of the file.
                 ("about", _) => drop(self.one(key, value)?),
-                ("repetitions", _) => {
-                    let given: u32 = self.number(key, value)?;
-                    if given == 0 {
-                        let what = "`repetitions` is 0";
-                        return Err(self.reader.fault(at, what, "write 1 or more"));
+                (REPEAT | REPETITIONS, _) => {
+                    if document.contains_key(REPEAT) && document.contains_key(REPETITIONS) {
+                        let what = "`repetitions` is the former name of `repeat`";
+                        return Err(self.reader.fault(at, what, "leave out `repetitions`"));
                     }
-                    self.experiment.repetitions = given;
+                    self.experiment.repetitions = self.repeat(key, value)?;
                 }
                 ("short", DeValue::Boolean(is_short)) => self.experiment.is_short = *is_short,
                 ("seed", _) => self.experiment.seed = self.number(key, value)?,
@@ -261,6 +264,18 @@ impl Parser<'_> {
             }
         }
         Ok(())
+    }
+
+    fn repeat(&self, key: &Key<'_>, value: &Value<'_>) -> Result<u32, Failure> {
+        match self.number(key, value)? {
+            0 => {
+                let what = format!("`{}` is 0", key.get_ref());
+                Err(self
+                    .reader
+                    .fault(value.span().start, &what, "write 1 or more"))
+            }
+            given => Ok(given),
+        }
     }
 
     /// `[lab]`: how often servers are started, and what is run then.
@@ -531,7 +546,7 @@ impl Parser<'_> {
                 .any(|other| other.label == level.label)
             {
                 let what = format!("`{}` occurs twice", level.label);
-                let hint = "each value once; `repetitions` says how often it is run";
+                let hint = "each value once; `repeat` says how often it is run";
                 return Err(self.reader.fault(at, &what, hint));
             }
         }

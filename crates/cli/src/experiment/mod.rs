@@ -139,7 +139,7 @@ fn read(path: &Path, extent: &Extent) -> Result<(Experiment, String), Failure> {
         text.insert_str(0, "short = true\n");
         experiment = file::parse(path, &text)?;
     }
-    experiment.repetitions = extent.repetitions.unwrap_or(experiment.repetitions);
+    experiment.repetitions = extent.repeat.unwrap_or(experiment.repetitions);
     Ok((experiment, text))
 }
 
@@ -263,7 +263,7 @@ fn run(
     tell!("{} in {records}", counted(update.runs, "record"));
     tell!(
         "next: throng experiment results {records}; throng report {records} -o report.html; \
-         throng history list --in {records}"
+         throng history list --records {records}"
     );
     Ok(match failed {
         0 => ExitCode::SUCCESS,

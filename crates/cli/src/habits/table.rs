@@ -428,12 +428,12 @@ const LENGTH: &[&str] = &[
 pub(super) const OF_COMMAND: &[(&str, &[&str], &str)] = &[
     (
         "history",
-        &["--in", "--where", "--format", "--last"],
-        "the command comes first: `throng history list --in FOLDER`",
+        &["--records", "--in", "--where", "--format", "--last"],
+        "the command comes first: `throng history list --records FOLDER`",
     ),
     (
         "names",
-        &["--count", "--zone", "--form", "--seed"],
+        &["--count", "--zone", "--format", "--seed"],
         "the set comes first: `throng names records --count N`",
     ),
     (
@@ -461,19 +461,15 @@ pub(super) const OF_COMMAND: &[(&str, &[&str], &str)] = &[
     ("responder", &["--rate", "--qps"], "give --ceiling QPS"),
     (
         "responder",
-        &["--tls-cert", "--cert"],
-        "give --tls-certificate FILE with --tls-key FILE",
+        &["--cert"],
+        "give --tls-cert FILE with --tls-key FILE",
     ),
     (
         "lab",
         &["--port", "-p"],
         "the server chooses free ports: `throng lab list` shows them",
     ),
-    (
-        "compare",
-        &["--repeat", "--runs", "-n", "--count"],
-        "give --rounds N",
-    ),
+    ("compare", &["--runs", "-n", "--count"], "give --repeat N"),
     (
         "compare",
         &["--threshold", "--tolerance"],
@@ -494,7 +490,7 @@ pub(super) const OF_COMMAND: &[(&str, &[&str], &str)] = &[
         &["--rounds", "--runs", "-n", "--count"],
         "give --repeat N",
     ),
-    ("capacity", &["--repeat", "--runs"], "give --rounds N"),
+    ("capacity", &["--runs"], "give --repeat N"),
     (
         "capacity",
         &["--p99", "--latency", "--slo"],
@@ -503,8 +499,8 @@ pub(super) const OF_COMMAND: &[(&str, &[&str], &str)] = &[
     ("capacity", &["--loss"], "give --max-loss SHARE"),
     (
         "experiment",
-        &["--repeat", "--rounds", "--runs", "-n"],
-        "give --repetitions N",
+        &["--rounds", "--runs", "-n"],
+        "give --repeat N",
     ),
     (
         "experiment",
@@ -516,11 +512,7 @@ pub(super) const OF_COMMAND: &[(&str, &[&str], &str)] = &[
         &["--records", "--out"],
         "give --output FOLDER",
     ),
-    (
-        "history",
-        &["--folder", "--records", "--dir"],
-        "give --in FOLDER",
-    ),
+    ("history", &["--folder", "--dir"], "give --records FOLDER"),
     ("history", &["--filter"], "give --where NAME=VALUE"),
     ("history", &["--limit", "-n", "--tail"], "give --last N"),
     (
@@ -533,19 +525,14 @@ pub(super) const OF_COMMAND: &[(&str, &[&str], &str)] = &[
     ("report", &["--csv"], "give --format csv"),
     ("report", &["--markdown", "--md"], "give --format markdown"),
     ("report", &["--out", "--record"], "give --output FILE"),
-    ("merge", &["--record", "--out"], "give --output FILE"),
+    ("merge", &["--out"], "give --record FILE"),
     ("fit", &["--record", "--out"], "give --output FILE"),
-    (
-        "fit",
-        &["--capture-format"],
-        "give --format pcap|pcapng|dnstap|bind|unbound|coredns",
-    ),
-    ("names", &["--format"], "give --form names|zone"),
     (
         "names",
         &["--output", "-o"],
         "redirect standard output: `throng names ... > names.txt`",
     ),
+    ("names", &["--json", "--csv"], "give --format names|zone"),
     ("names", &["-n", "--number", "--num"], "give --count N"),
     ("names", &["--domain", "--origin"], "give --zone NAME"),
     (

@@ -131,23 +131,23 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "history",
         &[
-            "throng history list --in records",
+            "throng history list --records records",
             "throng history show run.json",
-            "throng history trend p99 --in records",
+            "throng history trend p99 --records records",
         ],
     ),
     (
         "merge",
         &[
-            "throng merge host-1.json host-2.json -o both.json",
-            "throng merge host-1.json host-2.json --force -o both.json",
+            "throng merge host-1.json host-2.json --record both.json",
+            "throng merge host-1.json host-2.json --force --record both.json",
         ],
     ),
     (
         "names",
         &[
             "throng names records --zone example.org > names.txt",
-            "throng names records --zone example.org --form zone > zone.db",
+            "throng names records --zone example.org --format zone > zone.db",
             "throng names shuffle names.txt --seed 7",
         ],
     ),
@@ -265,7 +265,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ),
             (
                 "Length",
-                "--trial-duration TIME   --rounds N   --max-duration TIME",
+                "--trial-duration TIME   --repeat N   --max-duration TIME",
             ),
             ("Load", "-c, --clients N   --timeout TIME"),
             ("Watch", WATCH),

@@ -84,7 +84,8 @@ fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
     }
     if update.runs == 0 {
         let what = format!("no run records in {}", selection.folder.display());
-        let hint = "give --in a folder with records that --record or an experiment has written";
+        let hint =
+            "give --records a folder with records that --record or an experiment has written";
         return Err(Failure::usage(what, hint));
     }
     Ok((history, &selection.conditions))

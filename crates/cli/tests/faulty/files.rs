@@ -419,11 +419,12 @@ pub(crate) const FAULTS: &[Fault] = &[
         ..command(
             "index of records that is damaged",
             after_record!(
-                "$THRONG history list --in $IN >$IN/text; for it in $IN/.throng* $IN/*.sqlite; do \
+                "$THRONG history list --records $IN >$IN/text; \
+                 for it in $IN/.throng* $IN/*.sqlite; do \
                  if test -f $it; then printf '\\377\\377' | dd of=$it bs=1 seek=100 conv=notrunc \
                  status=none; fi; done"
             ),
-            "history list --in $IN",
+            "history list --records $IN",
             "",
         )
     },

@@ -20,7 +20,7 @@ use crate::process::{Responder, THRONG};
 const CEILING: f64 = 4_000.0;
 
 /// How long a search may take: some trials of a second.
-const SEARCH: &str = "--start 1000 --max 12000 --rounds 1 --trial-duration 1s --max-duration 16s \
+const SEARCH: &str = "--start 1000 --max 12000 --repeat 1 --trial-duration 1s --max-duration 16s \
                       --format json --workers 1 --clients 4 --random-labels throng.test";
 
 /// The CPU of generator or server, of those that this process may use; on a host with one CPU it is

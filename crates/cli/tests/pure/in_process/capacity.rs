@@ -60,7 +60,7 @@ fn programmed_ceilings_are_found_over_tcp_and_dot() {
         );
     }
     // Real cryptography takes its time without optimisation.
-    let fewer = "--transport dot --rounds 1 --trial-duration 1s";
+    let fewer = "--transport dot --repeat 1 --trial-duration 1s";
     check(&format!("{fewer} --ceiling 1000"), 1_000.0);
 }
 
@@ -96,7 +96,7 @@ fn most_clients_at_a_rate_of_their_own_are_found() {
         .all(|trial| trial.value.fract() == 0.0);
     assert!(whole, "{:?}", capacity.trials);
     let text = throng(&format!(
-        "capacity --quiet --driver sim {flags} --max 40 --rounds 1"
+        "capacity --quiet --driver sim {flags} --max 40 --repeat 1"
     ));
     let text = text.succeeded();
     assert!(text.contains("at least 40 clients\n"), "{text}");
@@ -146,7 +146,7 @@ fn trials_are_kept_as_records_beside_the_answer() {
     let folder = Folder::new("capacity-records");
     let records = folder.path("records");
     let capacity = answer(&format!(
-        "--ceiling 4000 --rounds 1 --trial-duration 1s --records {records}"
+        "--ceiling 4000 --repeat 1 --trial-duration 1s --records {records}"
     ));
     for trial in &capacity.trials {
         let file = trial.record.as_deref().unwrap();

@@ -10,7 +10,7 @@ use crate::call::throng;
 
 /// Two rates in virtual time, so that every start gives the same figures.
 const EXPERIMENT: &str = r#"
-repetitions = 3
+repeat = 3
 
 [run]
 driver = "sim"

@@ -52,7 +52,7 @@ fn with_force_every_command_writes_through_a_link() {
     for (number, command) in [
         format!("run {run} --record"),
         format!("run {run} --require loss<50% --junit"),
-        format!("merge {own} --output"),
+        format!("merge {own} --record"),
         format!("report {own} --format text --output"),
         format!("{ramp} --plot"),
         format!("{ramp} --record"),

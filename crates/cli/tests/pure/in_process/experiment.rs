@@ -17,10 +17,7 @@ fn order_is_random_within_each_repetition_and_the_same_for_the_same_seed() {
     };
     let first = plan(&text);
     assert_eq!(first, plan(&text));
-    assert_ne!(
-        first,
-        plan(&text.replace("repetitions", "seed = 2\nrepetitions"))
-    );
+    assert_ne!(first, plan(&text.replace("repeat", "seed = 2\nrepeat")));
     let runs: Vec<&str> = first
         .lines()
         .filter(|line| line.contains("repetition "))
@@ -35,7 +32,7 @@ fn order_is_random_within_each_repetition_and_the_same_for_the_same_seed() {
         two.iter().all(|line| line.ends_with("repetition 2")),
         "{first}"
     );
-    let listed = plan(&text.replace("repetitions", "order = \"listed\"\nrepetitions"));
+    let listed = plan(&text.replace("repeat", "order = \"listed\"\nrepeat"));
     assert_ne!(first, listed);
 }
 
@@ -44,7 +41,7 @@ fn an_experiment_with_an_error_is_refused_before_anything_runs() {
     let folder = Folder::new("experiment-wrong");
     for (text, what, hint) in [
         ("matrx = {}", "unknown key `matrx`", "do you mean `matrix`?"),
-        ("repetitions = 0", "`repetitions` is 0", "1 or more"),
+        ("repeat = 0", "`repeat` is 0", "1 or more"),
         ("order = \"sorted\"", "no order: `sorted`", "random"),
         (
             "[run]\nclient = 5",
@@ -132,7 +129,9 @@ fn history_reads_a_record_again_that_has_changed() {
             "run --driver sim --quiet --duration 1s --rate {rate} --record {record}"
         ))
         .succeeded();
-        let trend = throng(&format!("history trend qps --in {records} --format json"));
+        let trend = throng(&format!(
+            "history trend qps --records {records} --format json"
+        ));
         let trend: serde_json::Value = serde_json::from_str(&trend.succeeded()).unwrap();
         let expected = serde_json::json!([f64::from(rate)]);
         assert_eq!(trend["groups"][0]["values"], expected, "{trend:#}");
@@ -142,7 +141,7 @@ fn history_reads_a_record_again_that_has_changed() {
 #[test]
 fn history_without_records_or_with_other_files_says_so() {
     let folder = Folder::new("history-empty");
-    let empty = throng(&format!("history list --in {}", folder.path("")));
+    let empty = throng(&format!("history list --records {}", folder.path("")));
     assert_eq!(empty.code, Some(2));
     assert!(
         empty.stderr.contains("no run records in"),
@@ -153,7 +152,7 @@ fn history_without_records_or_with_other_files_says_so() {
     let record = folder.path("one.json");
     let flags = "--driver sim --duration 50ms --rate 100 --quiet --record";
     throng(&format!("run {flags} {record}")).succeeded();
-    let list = throng(&format!("history list --in {}", folder.path("")));
+    let list = throng(&format!("history list --records {}", folder.path("")));
     assert!(
         list.stderr.contains("no.json is not a run record"),
         "{}",
@@ -161,7 +160,7 @@ fn history_without_records_or_with_other_files_says_so() {
     );
     list.succeeded();
     // An index that is damaged is made again.
-    let shown = || throng(&format!("history list --in {}", folder.path(""))).succeeded();
+    let shown = || throng(&format!("history list --records {}", folder.path(""))).succeeded();
     let before = shown();
     let index = fs::read(folder.path("index.sqlite")).unwrap();
     // The schema is at the end of the first page.
@@ -174,7 +173,7 @@ fn history_without_records_or_with_other_files_says_so() {
     folder.write("index.sqlite", "not SQLite at all, whatever its name says");
     assert_eq!(shown(), before);
     let none = throng(&format!(
-        "history trend p99 --by version --in {}",
+        "history trend p99 --by version --records {}",
         folder.path("")
     ));
     assert_eq!(none.code, Some(2));
@@ -190,4 +189,20 @@ fn shipped_experiments_have_a_plan() {
         let plan = throng(&format!("experiment plan {}", file.display())).succeeded();
         assert!(plan.contains("5 repetitions"), "{plan}");
     }
+}
+
+#[test]
+fn the_former_key_of_repetitions_works_but_not_beside_its_successor() {
+    let folder = Folder::new("experiment-former");
+    let plan = |text: &str| {
+        let file = folder.write("plan.toml", text);
+        throng(&format!("experiment plan {file}"))
+    };
+    let former = MATRIX.replace("repeat", "repetitions");
+    assert_ne!(former, MATRIX);
+    assert_eq!(plan(&former).succeeded(), plan(MATRIX).succeeded());
+    let both = plan(&format!("repetitions = 2\n{MATRIX}"));
+    let (error, _) = both.refused();
+    let what = "`repetitions` is the former name of `repeat`";
+    assert!(error.contains(what), "{error}");
 }

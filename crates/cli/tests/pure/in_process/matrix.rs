@@ -3,7 +3,7 @@
 /// Two transports, two numbers of clients, twice each, in virtual time.
 pub(crate) const MATRIX: &str = r#"
 name = "small"
-repetitions = 2
+repeat = 2
 
 [run]
 driver = "sim"

@@ -12,7 +12,7 @@ fn names(flags: &str) -> String {
 
 #[test]
 fn the_record_set_has_every_form() {
-    let set = "records --count 3 --zone lab.test --ttl 7 --form";
+    let set = "records --count 3 --zone lab.test --ttl 7 --format";
     let third = |form: &str| {
         names(&format!("{set} {form}"))
             .lines()
@@ -48,7 +48,7 @@ fn the_record_set_has_every_form() {
         "{usual}"
     );
     assert!(
-        names("records --form zone").contains("$TTL 1\n"),
+        names("records --format zone").contains("$TTL 1\n"),
         "one second, as in the article"
     );
 }
@@ -59,7 +59,7 @@ fn the_service_set_has_every_form() {
     let count = |start: &str| usual.lines().filter(|line| line.starts_with(start)).count();
     assert_eq!((count("service-"), count("missing-")), (500, 500));
     assert_eq!(usual.lines().count(), 1100);
-    let set = "services --existing 4 --missing 3 --external 2 --form";
+    let set = "services --existing 4 --missing 3 --external 2 --format";
     assert_eq!(names(&format!("{set} names")).lines().count(), 9);
     let zone = names(&format!("{set} zone"));
     assert_eq!(zone.matches("\nservice-").count(), 4, "{zone}");

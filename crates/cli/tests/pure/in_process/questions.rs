@@ -135,7 +135,7 @@ fn a_key_on_the_command_line_is_warned_of_once() {
     let file = folder.write("key.conf", key);
     let scenario = folder.write("run.toml", "tsig = \"k:c2VjcmV0\"\n");
     let flags = format!("--driver sim --quiet --names {names} --queries 10");
-    let short = "--ceiling 2000 --max 40 --rounds 1";
+    let short = "--ceiling 2000 --max 40 --repeat 1";
     for (line, warnings) in [
         (format!("run {flags} --tsig k:c2VjcmV0"), 1),
         (format!("run {flags} --tsig=k:c2VjcmV0"), 1),

@@ -144,7 +144,7 @@ fn merging_adds_counts_and_one_record_stays_as_it_is() {
 
     let merged = throng(&format!("merge {a} {b} --force")).succeeded();
     let file = folder.path("merged.json");
-    let silent = throng(&format!("merge {a} {b} --force --output {file}")).succeeded();
+    let silent = throng(&format!("merge {a} {b} --force --record {file}")).succeeded();
     assert_eq!(silent, "");
     assert_eq!(fs::read_to_string(&file).unwrap(), merged);
 

@@ -157,7 +157,7 @@ fn a_link_to_a_record_stands_for_it_wherever_a_folder_is_read() {
         .filter_map(|row| row.split(',').next())
         .collect();
     assert_eq!(names, ["file", "link.json", "own.json"], "{table}");
-    let list = throng(&format!("history list --in {records} --format csv")).succeeded();
+    let list = throng(&format!("history list --records {records} --format csv")).succeeded();
     let names: Vec<&str> = list
         .lines()
         .filter_map(|row| row.split(',').nth(1))

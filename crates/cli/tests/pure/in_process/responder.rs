@@ -86,7 +86,7 @@ fn bad_flags_are_refused_before_it_listens() {
         ("--end-after 5:explode", "explode"),
         ("--idle-timeout 5", "--idle-timeout"),
         ("--origin lab.test", "--zone"),
-        ("--tls-key x", "--tls-certificate"),
+        ("--tls-key x", "--tls-cert"),
         (
             "--write-certificate x",
             "--write-certificate has no effect: nothing listens with TLS",
@@ -100,7 +100,7 @@ fn bad_flags_are_refused_before_it_listens() {
         &format!("{dot} --write-certificate {missing}"),
         "cannot write",
     );
-    let flags = format!("{dot} --tls-certificate {names} --tls-key {names}");
+    let flags = format!("{dot} --tls-cert {names} --tls-key {names}");
     check_refused(&flags, "certificate");
 }
 

@@ -7,7 +7,7 @@ use crate::call::throng;
 #[test]
 fn zones_that_a_server_cannot_have_are_refused_with_the_cure() {
     let folder = Folder::new("zones-refused");
-    let plan = "repetitions = 1\n[run]\nrate = 500\nqueries = 200\n[[server]]\nlabel = 'it'\n\
+    let plan = "repeat = 1\n[run]\nrate = 500\nqueries = 200\n[[server]]\nlabel = 'it'\n\
                 product = 'bind'\ndata = 'zone:5,delegations=1'\n\
                 [server.factors]\ninternet = '0ms/0ms/0ms'\n";
     let plan = folder.write("zones.toml", plan);

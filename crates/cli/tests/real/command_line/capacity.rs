@@ -10,7 +10,7 @@ use crate::process::THRONG;
 
 #[test]
 fn interrupted_search_tells_what_is_known_so_far() {
-    let line = "capacity --rounds 1 --trial-duration 1s --format json --start 100 --workers 1 \
+    let line = "capacity --repeat 1 --trial-duration 1s --format json --start 100 --workers 1 \
                 --max-p99 5s --max-loss 100%";
     let mut command = Command::new(THRONG);
     command.args(line.split_whitespace()).stdin(Stdio::null());

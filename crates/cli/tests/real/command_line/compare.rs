@@ -23,7 +23,7 @@ fn commands_are_run_in_turn_and_their_records_kept() {
         Command::new(THRONG)
             .args(["compare", "--a", command, "--b"])
             .arg("throng run --queries 200 --delay '2ms'")
-            .args(["--rounds", "3", "--records", records, "--format", "json"])
+            .args(["--repeat", "3", "--records", records, "--format", "json"])
             .output()
             .unwrap()
     };
@@ -62,7 +62,7 @@ fn what_can_be_read_once_is_read_for_all_runs_in_turn() {
     let records = folder.path("records");
     let mut command = Command::new(THRONG);
     let a = "--driver sim --queries 30 --clients 3 --names -";
-    command.args(["compare", "--a", a, "--b", &scenario, "--rounds", "2"]);
+    command.args(["compare", "--a", a, "--b", &scenario, "--repeat", "2"]);
     command.args(["--records", &records, "--force"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

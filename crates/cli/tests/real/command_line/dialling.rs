@@ -396,7 +396,7 @@ fn agents_that_dial_serve_both_sides_of_a_comparison() {
     );
     let mut command = Command::new(THRONG);
     command.args(["compare", "--a", &format!("{side} 100")]);
-    command.args(["--b", &format!("{side} 100"), "--rounds", "2"]);
+    command.args(["--b", &format!("{side} 100"), "--repeat", "2"]);
     command.args(["--records", &records]).stdin(Stdio::null());
     let (mut lead, address) = waiting(command);
     let agents = [1, 0].map(|index| Stays::new(lab.agent(address, index)));

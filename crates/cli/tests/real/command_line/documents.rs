@@ -174,7 +174,7 @@ impl Network {
             places.map(at).join(",")
         });
         let (certificate, key) = (folder.path("own.pem"), folder.path("own-key.pem"));
-        let flags = format!("--tls-certificate {certificate} --tls-key {key}");
+        let flags = format!("--tls-cert {certificate} --tls-key {key}");
         Responder::start_by(self.namespace.command(THRONG), &listen.join(","), &flags)
     }
 }

@@ -178,7 +178,7 @@ fn what_was_measured_is_printed_though_its_records_have_no_room() {
         (
             format!(
                 "capacity --driver sim --ceiling 2000 --start 500 --max 4k --trial-duration 1s \
-                 --rounds 1 --quiet --records {place}"
+                 --repeat 1 --quiet --records {place}"
             ),
             "qps",
         ),
@@ -521,7 +521,7 @@ fn shown_by_runs(run: &str, record: &str, folder: &Folder) -> Vec<(String, Strin
     all.push(shown(throng(&format!("{run} --agents 2 --clients 4"))));
     let records = folder.path("compared");
     let mut compare = Command::new(THRONG);
-    compare.args(["compare", "--a", run, "--b", run, "--rounds", "2"]);
+    compare.args(["compare", "--a", run, "--b", run, "--repeat", "2"]);
     let compared = compare.args(["--records", &records]).output().unwrap();
     all.push(shown(Finished::new("compare", compared)));
     for side in ["a", "b"] {

@@ -44,16 +44,16 @@ fn every_cell_is_run_as_often_as_asked_and_asked_for_afterwards() {
     }
     let out = folder.path("out");
     let csv = throng(&format!(
-        "history list --in {out} --where transport=tcp --format csv"
+        "history list --records {out} --where transport=tcp --format csv"
     ));
     let csv = csv.succeeded();
     assert_eq!(csv.lines().count(), 5, "{csv}");
     let head = csv.lines().next().unwrap();
     assert!(head.starts_with("run,record,arrival,clients,"), "{head}");
-    let shown = throng(&format!("history show 1 --in {out}")).succeeded();
+    let shown = throng(&format!("history show 1 --records {out}")).succeeded();
     assert!(shown.contains("SIMULATION"), "{shown}");
     let trend = throng(&format!(
-        "history trend p99 --by clients --in {out} --format json"
+        "history trend p99 --by clients --records {out} --format json"
     ));
     let trend: serde_json::Value = serde_json::from_str(&trend.succeeded()).unwrap();
     let groups = trend["groups"].as_array().unwrap();
@@ -135,7 +135,7 @@ fn hooks_run_around_every_run_and_know_what_is_varied() {
     let seen = folder.path("seen");
     let text = format!(
         r#"
-repetitions = 1
+repeat = 1
 order = "listed"
 [run]
 driver = "sim"
@@ -170,7 +170,7 @@ after = "echo new >> {seen}"
     let log = fs::metadata(format!("{out}/hooks.log")).unwrap();
     assert_eq!(log.permissions().mode() & 0o777, 0o600);
     let list = throng(&format!(
-        "history list --in {out} --where server=new --format json"
+        "history list --records {out} --where server=new --format json"
     ));
     let list: serde_json::Value = serde_json::from_str(&list.succeeded()).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 1);
@@ -227,7 +227,7 @@ fn hook_that_does_not_end_is_ended() {
 fn runs_with_labels_that_look_alike_keep_their_own_records() {
     let folder = Folder::new("experiment-alike");
     let labels = ["a/b", "a_b", "a b", "a,b=c", "\u{e9}"];
-    let mut text = MATRIX.replace("repetitions = 2", "repetitions = 1");
+    let mut text = MATRIX.replace("repeat = 2", "repeat = 1");
     text.truncate(text.find("[matrix]").unwrap());
     for label in labels {
         text += &format!("[[variants]]\nlabel = \"{label}\"\n");
@@ -248,7 +248,7 @@ fn an_experiment_with_a_key_in_it_is_copied_for_its_owner_alone() {
     ] {
         let folder = Folder::new("experiment-key");
         let text = MATRIX.replace("[run]", &format!("[run]\n{flag}"));
-        run(&folder, &text, "--repetitions 1").succeeded();
+        run(&folder, &text, "--repeat 1").succeeded();
         let copy = fs::metadata(folder.path("out/experiment.toml")).unwrap();
         assert_eq!(copy.permissions().mode() & 0o777 & !0o022, mode, "{flag}");
     }

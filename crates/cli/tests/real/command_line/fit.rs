@@ -50,7 +50,7 @@ fn binds_query_log_and_dnstap_of_the_same_queries_say_the_same() {
         is_whole.then_some(profile.stdout)
     });
     drop(server);
-    let of_log = throng_with("fit - --format bind -o -", log.as_bytes()).succeeded();
+    let of_log = throng_with("fit - --capture-format bind -o -", log.as_bytes()).succeeded();
     for profile in [of_log, of_dnstap.unwrap()] {
         for key in [
             "A",

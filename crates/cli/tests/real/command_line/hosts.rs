@@ -446,7 +446,7 @@ fn agents_are_started_once_for_an_experiment_and_for_a_comparison() {
         .args([
             "--b",
             &format!("{side} 100"),
-            "--rounds",
+            "--repeat",
             "2",
             "--records",
             &kept,

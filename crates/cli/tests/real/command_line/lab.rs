@@ -393,7 +393,7 @@ fn a_full_disk_is_told_with_the_cure() {
     };
     finished.refused_with("No space left on device", "TMPDIR");
     let other = Folder::new("lab-full-experiment");
-    let experiment = "repetitions = 3\n[run]\nduration = \"300ms\"\nrate = 100\n[[server]]\n\
+    let experiment = "repeat = 3\n[run]\nduration = \"300ms\"\nrate = 100\n[[server]]\n\
                       product = \"nsd\"\ndata = \"zone:5\"\n";
     let experiment = other.write("experiment.toml", experiment);
     let full = other.path("full");

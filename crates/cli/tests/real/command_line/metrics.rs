@@ -246,7 +246,7 @@ fn comparisons_and_experiments_add_up_their_runs() {
     let b = folder.write("b.toml", "duration = '3s'\ntransport = 'tcp'\n");
     let records = folder.path("records");
     for line in [
-        format!("compare --a=-l1s --b={b} --rounds 1 --records {records} --serve-metrics"),
+        format!("compare --a=-l1s --b={b} --repeat 1 --records {records} --serve-metrics"),
         format!("experiment run {experiment} --output {records}-e --metrics"),
     ] {
         let watched = Watched::start(&format!("{line} 127.0.0.1:0"));

@@ -15,10 +15,10 @@ fn zones_of_both_sets_load_in_named_checkzone() {
     for (origin, flags, records) in [
         (
             "lab.test",
-            "records --zone lab.test --count 1000 --form zone",
+            "records --zone lab.test --count 1000 --format zone",
             1000,
         ),
-        ("cluster.local", "services --form zone", 500),
+        ("cluster.local", "services --format zone", 500),
     ] {
         let zone = folder.write("checked.zone", names(flags));
         let said = execute(&format!("named-checkzone -D {origin} {zone}")).succeeded();
@@ -33,7 +33,7 @@ fn a_set_is_served_by_the_responder_and_measured_without_loss() {
     let folder = Folder::new("served");
     let zone = folder.write(
         "lab.zone",
-        names("records --zone lab.test --count 200 --form zone"),
+        names("records --zone lab.test --count 200 --format zone"),
     );
     let file = folder.write(
         "names.txt",
@@ -56,7 +56,7 @@ fn a_set_is_served_by_the_responder_and_measured_without_loss() {
 fn missing_services_do_not_exist_and_external_names_are_elsewhere() {
     let folder = Folder::new("services");
     let set = "services --existing 40 --missing 30 --external 20";
-    let zone = folder.write("services.zone", names(&format!("{set} --form zone")));
+    let zone = folder.write("services.zone", names(&format!("{set} --format zone")));
     let file = folder.write("names.txt", names(&format!("{set} --shuffle 1")));
     let responder = Responder::start("udp:127.0.0.1:0", &format!("--zone {zone}"));
     let address = responder.address();

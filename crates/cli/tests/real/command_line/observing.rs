@@ -135,7 +135,7 @@ fn histories_follow_the_servers_figures_over_its_versions() {
         fs::write(file, record.to_json()).unwrap();
     }
     let trend = throng(&format!(
-        "history trend server.cpu_per_query --by version --in {} --format json",
+        "history trend server.cpu_per_query --by version --records {} --format json",
         records.display()
     ));
     let trend: serde_json::Value = serde_json::from_str(&trend.succeeded()).unwrap();

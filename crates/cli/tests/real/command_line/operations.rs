@@ -43,7 +43,7 @@ fn check_whole(record: &RunRecord, around: &Around) {
 }
 
 const RUNS: &str = r#"
-repetitions = 1
+repeat = 1
 [run]
 clients = 2
 rate = 200

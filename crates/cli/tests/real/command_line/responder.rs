@@ -282,7 +282,7 @@ fn a_certificate_of_ones_own_is_used() {
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let names = folder.write("names.txt", "a.example A\n");
-    let flags = format!("--tls-certificate {certificate} --tls-key {key}");
+    let flags = format!("--tls-cert {certificate} --tls-key {key}");
     let responder = Responder::start("dot:127.0.0.1:0", &flags);
     let server = format!("--server {} --transport dot", responder.address());
     let run = format!("{server} --tls-ca {certificate} --names {names} --queries 100");

@@ -100,7 +100,7 @@ fn servers_are_started_for_their_runs_and_each_start_is_a_repetition() {
 }
 
 const CEILINGS: &str = r#"
-repetitions = 1
+repeat = 1
 [run]
 outstanding = 20
 clients = 2
@@ -169,7 +169,7 @@ fn groups_of_a_scenario_ask_a_server_over_their_own_transports() {
         "rate = 200\nduration = \"200ms\"\n[[clients]]\ncount = 2\n\
          [[clients]]\ncount = 2\ntransport = \"dot\"\n",
     );
-    let text = "repetitions = 1\n[run]\nscenario = \"two.toml\"\n\
+    let text = "repeat = 1\n[run]\nscenario = \"two.toml\"\n\
                 [[server]]\nproduct = \"bind\"\n";
     experiment(&folder, text, "run FILE --output OUT").succeeded();
     let text = fs::read_to_string(folder.path("out/records/server=bind,r1.json")).unwrap();
@@ -189,7 +189,7 @@ fn groups_of_a_scenario_ask_a_server_over_their_own_transports() {
 fn a_server_that_does_not_start_is_told_and_the_others_go_on() {
     let folder = Folder::new("cells-broken");
     let text = r#"
-repetitions = 1
+repeat = 1
 [run]
 rate = 100
 duration = "100ms"
@@ -226,7 +226,7 @@ fn a_server_that_ends_in_mid_run_is_told_and_is_no_result() {
     let folder = Folder::new("cells-killed");
     // The first run ends because its server is gone, and not before.
     let text = r#"
-repetitions = 1
+repeat = 1
 [run]
 transport = "tcp"
 outstanding = 1
@@ -266,7 +266,7 @@ fn a_server_that_answers_something_else_is_not_timed() {
     let folder = Folder::new("cells-gate");
     let text = format!(
         r#"
-repetitions = 1
+repeat = 1
 [run]
 rate = 100
 duration = "100ms"
@@ -291,7 +291,7 @@ command = "{THRONG} responder --listen udp:{{address}}:{{port}},tcp:{{address}}:
 #[test]
 fn a_server_whose_user_is_not_there_does_not_start() {
     let folder = Folder::new("cells-user");
-    let text = "repetitions = 1\n[run]\nrate = 100\nduration = \"100ms\"\n[[server]]\n\
+    let text = "repeat = 1\n[run]\nrate = 100\nduration = \"100ms\"\n[[server]]\n\
                 product = \"nsd\"\nuser = \"no-such-user\"\n";
     let finished = experiment(&folder, text, "run FILE --output OUT");
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
@@ -304,7 +304,7 @@ fn a_server_whose_user_is_not_there_does_not_start() {
 fn both_legs_of_a_forwarder_are_varied_and_observed() {
     let folder = Folder::new("cells-legs");
     let text = r#"
-repetitions = 1
+repeat = 1
 [run]
 rate = 200
 queries = 100

@@ -16,7 +16,7 @@ fn certified(folder: &Folder, script: &str) -> (Responder, String, String) {
         format!("set -e\nCERTIFICATE={certificate} KEY={key}\n{script}\n"),
     );
     execute(&format!("sh {script}")).succeeded();
-    let flags = format!("--tls-certificate {certificate} --tls-key {key}");
+    let flags = format!("--tls-cert {certificate} --tls-key {key}");
     let responder = Responder::start("dot:127.0.0.1:0,doq:127.0.0.1:0", &flags);
     let names = folder.write("names.txt", "a.example A\n");
     (responder, certificate, names)
@@ -59,7 +59,7 @@ fn a_certificate_of_version_1_is_said_to_be_one() {
     let flags = format!("--names {names} --tls-ca {certificate}");
     throng(&format!("run -t dot --server {} {flags}", server.address))
         .refused_with("X.509 version 1", "--tls-pin");
-    let own = format!("--tls-certificate {certificate} --tls-key {key}");
+    let own = format!("--tls-cert {certificate} --tls-key {key}");
     throng(&format!("responder --listen dot:127.0.0.1:0 {own}"))
         .refused_with("X.509 version 1", "");
 }

@@ -204,7 +204,7 @@ pub(crate) fn experiment(lab: &Lab, text: &str, command: &str) -> Finished {
 }
 
 const CELLS: &str = r#"
-repetitions = 1
+repeat = 1
 [lab]
 topology = ["loopback", "veth", "line:4ms/2ms,2%,seed=5"]
 

@@ -8,7 +8,7 @@ use testing::folder::Folder;
 use crate::experiments::experiment;
 
 const RUNS: &str = r#"
-repetitions = 1
+repeat = 1
 [run]
 transport = "tcp"
 dnssec = true

@@ -64,7 +64,7 @@ fn arguments(cell: &Cell, place: &Place<'_>) -> Vec<OsString> {
         format!("--origin={}", cell.zone.origin),
     ];
     if cell.services.iter().any(|service| service.has_tls()) {
-        words.push(format!("--tls-certificate={folder}/server.pem"));
+        words.push(format!("--tls-cert={folder}/server.pem"));
         words.push(format!("--tls-key={folder}/server.key"));
     }
     words.extend(

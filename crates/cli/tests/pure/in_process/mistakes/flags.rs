@@ -69,7 +69,7 @@ capacity -r 5            | --rate cannot be used          | --start and --max
 capacity -q 100          | -q is --quiet here             | --outstanding
 capacity --time 5        | unknown argument `--time`      | --trial-duration
 capacity --p99 5ms       | unknown argument `--p99`       | --max-p99
-capacity --repeat 5      | unknown argument `--repeat`    | --rounds
+capacity --runs 5        | unknown argument `--runs`      | --repeat N
 ramp --qps 5             | unknown argument `--qps`       | --to QPS
 ramp -m 1000             | -m is --transport here         | --to 1000
 ramp --time 5            | unknown argument `--time`      | --over TIME
@@ -85,14 +85,14 @@ eval a.example -c 5      | -c is --clients here           | --count 5
 trace a.example -q 3     | -q is --quiet here             | --probes 3
 trace a.example -m 30    | -m is --transport here         | --max-hops 30
 trace a.example -f 3     | unknown argument `-f`          | --first-hop
-compare --repeat 5       | unknown argument `--repeat`    | --rounds N
+compare --runs 5         | unknown argument `--runs`      | --repeat N
 compare a b c            | unknown argument `c`           | two
 compare-transports --runs 3 | unknown argument `--runs`   | --repeat N
-experiment run x --repeat 5 | unknown argument `--repeat` | --repetitions N
+experiment run x --rounds 5 | unknown argument `--rounds`    | --repeat N
 experiment run x --dry-run | unknown argument `--dry-run` | experiment plan
-history list --folder x  | unknown argument `--folder`    | --in FOLDER
+history list --folder x  | unknown argument `--folder`    | --records FOLDER
 history list --limit 5   | unknown argument `--limit`     | --last N
-history --in .           | unknown argument `--in`        | history list --in
+history --records .      | unknown argument `--records`   | history list --records
 history list --where x   | not of the form NAME=VALUE     | transport=tcp
 history trend speed      | not a metric                   | qps
 report --html            | unknown argument `--html`      | --format html
@@ -104,7 +104,7 @@ responder --rcode X      | unknown argument `--rcode`     | --rcodes
 responder --rate 5       | unknown argument `--rate`      | --ceiling
 lab up bind --port 53    | unknown argument `--port`      | free ports
 lab up nosuch            | no product `nosuch`            | bind, unbound
-names records --format x | unknown argument `--format`    | --form
+names records --json     | unknown argument `--json`      | --format
 names records --output x | unknown argument `--output`    | names.txt
 names --count 5          | unknown argument `--count`     | names records --count
 ";

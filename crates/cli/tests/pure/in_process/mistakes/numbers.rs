@@ -59,8 +59,8 @@ capacity --start 10q     | --start 10q: not a number      | 20k
 capacity --max 1,5       | --max 1,5: not a number        | 1.5M
 capacity --max-p99 10    | `10` has no unit               | 10ms for milliseconds
 capacity --max-loss 5    | `5` is not a share             | 0.1%
-capacity --rounds 0      | must not be zero               | 1 or more
-capacity --rounds 500    | 500 is not in 1..=100          | from 1 to 100
+capacity --repeat 0      | must not be zero               | 1 or more
+capacity --repeat 500    | 500 is not in 1..=100          | from 1 to 100
 capacity --trial-duration 2 | `2` has no unit             | 2s for seconds
 capacity --precision x   | `x` is not a share             | 0.1%
 ramp --to 1,5            | --to: `1,5` is not a rate      | 50k
@@ -76,8 +76,8 @@ eval a.example --count 5k | 5000 is not in 1..=1000       | from 1 to 1000
 trace a.example --max-hops 300 | 300 is not in 1..=255    | from 1 to 255
 trace a.example --probes 0 | 0 is not in 1..=10           | from 1 to 10
 compare-transports --repeat 0 | must not be zero          | 1 or more
-compare --a x --b y --rounds 5000 | 5000 is not in 1..=1000 | from 1 to 1000
-experiment plan x --repetitions 0 | must not be zero      | 1 or more
+compare --a x --b y --repeat 5000 | 5000 is not in 1..=1000 | from 1 to 1000
+experiment plan x --repeat 0 | must not be zero      | 1 or more
 history list --last few  | `few` is not a number          | whole number
 responder --duration 10x | `10x` is not a duration        | 1m30s
 responder --delay 5      | `5` is not a delay             | 5ms
