@@ -25,6 +25,8 @@ use rounding::round_figures;
 pub const LINES_MAX: usize = 25;
 /// Columns of a line.
 pub const COLUMNS_MAX: usize = 100;
+/// Characters of a path in the first line.
+const PATH_MAX: usize = 30;
 /// Columns before what a label is about.
 const INDENT: usize = 13;
 /// Lines for the note of a figure.
@@ -112,6 +114,14 @@ fn first_line(record: &RunRecord) -> String {
 
 fn answered(record: &RunRecord) -> Vec<String> {
     let counts = &record.total.counts;
+    if let Some((status, number)) = counts.exchange_failures.status_of_most(counts.sent) {
+        let request = record.scenario.http.as_ref();
+        let path = request.map(|it| format!(" at {}", shortened(&it.path)));
+        return vec![
+            format!("HTTP {status}{}", path.unwrap_or_default()),
+            format!("{} of {}", count(number), counted(counts.sent, "query")),
+        ];
+    }
     if counts.responses == 0 {
         return vec![format!(
             "No response to {}",
@@ -124,6 +134,14 @@ fn answered(record: &RunRecord) -> Vec<String> {
         format!("{} lost", share(counts.lost(), counts.offered)),
         format!("p99 {}", or_dash(p99)),
     ]
+}
+
+/// A path that leaves room for the rest of a line.
+fn shortened(path: &str) -> String {
+    match path.char_indices().nth(PATH_MAX) {
+        None => path.to_owned(),
+        Some((end, _)) => format!("{}...", &path[..end]),
+    }
 }
 
 fn opened(record: &RunRecord) -> Vec<String> {

@@ -84,6 +84,14 @@ impl ExchangeFailures {
         causes
     }
 
+    /// The HTTP status with which at least half of the queries `sent` ended, with their number.
+    pub fn status_of_most(&self, sent: u64) -> Option<(u64, u64)> {
+        let coded = self.http_status.named();
+        let coded = coded.filter_map(|(status, number)| Some((status?, number)));
+        let most = coded.max_by_key(|(_, number)| *number)?;
+        (2 * most.1 >= sent).then_some(most)
+    }
+
     /// HTTP 429 (Too Many Requests) and 503 (Service Unavailable): the target limits its clients.
     pub fn turned_away(&self) -> u64 {
         self.http_status.get(429) + self.http_status.get(503)

@@ -7,9 +7,11 @@ use super::finding::Finding;
 use super::phrases::{
     at_instances, exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room,
 };
+use crate::counts::error_codes::http_status;
 use crate::counts::{Counts, Unexpected, rcode_name};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, share};
+use crate::scenario::HttpMethod;
 use crate::symptoms::answers::{ForOneReason, Useless, UselessResponses, is_most};
 use crate::symptoms::{Figures, Symptoms};
 
@@ -259,6 +261,61 @@ fn cures(figures: &Figures<'_>, rcode: u16) -> Vec<Cure> {
 /// Ten times those in flight, with room to spare.
 fn recursive_clients(figures: &Figures<'_>) -> u64 {
     10 * with_room(figures.in_flight as u64)
+}
+
+/// The server, or a proxy before it, answers the requests with an HTTP error.
+pub(super) fn http_errors(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.http_errors.as_ref()?, &symptoms.figures);
+    let request = figures.record.scenario.http.as_ref();
+    let wanted = request.map_or_else(String::new, |it| {
+        format!(" to {} {}", it.method.name(), it.path)
+    });
+    let seen = format!(
+        "HTTP {}{wanted} for {} of {}",
+        http_status(it.status),
+        count(it.number),
+        counted(figures.counts.sent, "query")
+    );
+    let topic = "HTTP errors";
+    let matters = "an HTTP error is no DNS response: the figures say nothing about queries that \
+                   the server answers";
+    let is_get = request.is_some_and(|it| it.method == HttpMethod::Get);
+    let cures = cures_of_status(it.status, is_get);
+    let diagnosis = Diagnosis::new(topic, State::Problem, seen, matters);
+    Some(diagnosis.cures(cures).into())
+}
+
+fn cures_of_status(status: u64, is_get: bool) -> Vec<Cure> {
+    let other_method = Cure::throng(match is_get {
+        true => "--doh-method post",
+        false => "--doh-method get",
+    });
+    let credentials = Cure::throng("--doh-header 'authorization: ...'");
+    match status {
+        300..=399 => vec![Cure::words(
+            "give the URI that the server redirects to: --server https://HOST/PATH, or \
+                 --doh-path /PATH",
+        )],
+        401 | 407 => vec![credentials],
+        403 => vec![
+            Cure::words("let the server accept queries from the generator's address"),
+            credentials,
+        ],
+        404 | 410 => vec![Cure::words(
+            "give the path at which the server answers DoH: --doh-path /PATH",
+        )],
+        421 => vec![Cure::throng(
+            "--doh-authority HOST  (a name that the server serves)",
+        )],
+        400 | 405 | 411 | 413 | 414 | 415 | 501 => vec![other_method],
+        500..=599 => vec![Cure::words(
+            "check the logs of the server and of the proxy before it, and that the DNS server \
+             behind the proxy answers",
+        )],
+        _ => vec![Cure::words(
+            "check path (--doh-path), method (--doh-method) and the server's log",
+        )],
+    }
 }
 
 /// Queries that HTTP or their stream ended: the target answers, but not with DNS.

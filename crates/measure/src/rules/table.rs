@@ -107,6 +107,8 @@ static WORTH: &[Rule] = rules! {
         does_not_know("whether the target, a middlebox or others sent them");
     "all responses late" says(losses::late_responses) if [LateResponses] => Server,
         in_every_verdict(), does_not_know("whether the path or the target delayed them");
+    "one HTTP error for most queries" says(answers::http_errors) if [HttpErrors] => Unknown,
+        in_every_verdict(), does_not_know("what the server does with requests that it accepts");
     "no response" concludes(worth::nothing_answered) if [NothingAnswered] => Unknown,
         does_not_know("whether the target is down, silent or out of reach");
     "too short" concludes(worth::short_window) if [ShortWindow] => Unknown,
@@ -218,7 +220,8 @@ static TURNED_AWAY: &[Rule] = rules! {
     "handshakes refused" says(connections::handshakes_refused) if [HandshakesRefused] => Server,
         in_every_verdict(), does_not_know("whether all servers behind the address refuse");
     "queries without a DNS message" says(answers::exchanges_failed) if [ExchangesFailed] => Server,
-        in_every_verdict(), does_not_know("which limit or fault of the target it was");
+        silent_if(&[HttpErrors]), unless(&[HttpErrors]), in_every_verdict(),
+        does_not_know("which limit or fault of the target it was");
     "connections ended" says(connections::connections_ended) if [ConnectionsEnded] => Server,
         silent_if(&[UnservedClients, RulesBroken]), in_every_verdict(),
         does_not_know("whether the target or a device between ended them");

@@ -160,6 +160,21 @@ pub(super) fn unmatched_messages(figures: &Figures<'_>) -> Option<UnmatchedMessa
     })
 }
 
+/// At least half of the queries ended with one HTTP status other than 200.
+pub(crate) struct HttpErrors {
+    pub(crate) status: u64,
+    pub(crate) number: u64,
+}
+
+/// HTTP 429 is a limit on the rate, which [`exchanges_failed`] reports.
+pub(super) fn http_errors(figures: &Figures<'_>) -> Option<HttpErrors> {
+    const TOO_MANY_REQUESTS: u64 = 429;
+    let counts = figures.counts;
+    let most = counts.exchange_failures.status_of_most(counts.sent);
+    let most = most.filter(|(status, _)| *status != TOO_MANY_REQUESTS);
+    most.map(|(status, number)| HttpErrors { status, number })
+}
+
 /// Queries that were answered without a DNS message.
 pub(crate) struct ExchangesFailed {
     are_many: bool,

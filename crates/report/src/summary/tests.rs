@@ -82,6 +82,23 @@ fn tcp() -> RunRecord {
     example::full(Transport::Tcp, 20_000)
 }
 
+/// Every request got HTTP 404.
+fn wrong_path() -> RunRecord {
+    changed(example::doh2(), |record| {
+        let mut interval = Interval {
+            end_ns: 2_000_000_000,
+            ..Interval::default()
+        };
+        let counts = &mut interval.counts;
+        (counts.offered, counts.sent) = (1_000, 1_000);
+        let ended = &mut counts.exchange_failures;
+        ended.http_status.record_many(404, 1_000);
+        record.intervals = vec![interval.clone()];
+        record.total = interval;
+        record.responses_in_window = 0;
+    })
+}
+
 /// A kind of run, what its result reads like, and how that begins.
 type Case = (fn() -> RunRecord, &'static str, &'static str);
 
@@ -127,6 +144,11 @@ fn cases() -> Vec<Case> {
             without_response,
             "no_response.txt",
             "Undecided: limit unknown. No response to 10,000"
+        ),
+        case!(
+            wrong_path,
+            "wrong_path.txt",
+            "Undecided: limit unknown. HTTP 404 at /dns-query, 1,000 of 1,000 queries; doh2 to "
         ),
         case!(servfail, "servfail.txt", "Undecided: limit unknown. "),
         case!(several_groups, "groups.txt", "Interrupted. "),

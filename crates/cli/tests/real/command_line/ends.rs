@@ -282,6 +282,24 @@ fn a_second_signal_leaves_no_progress_line_on_the_terminal() {
 }
 
 #[test]
+fn a_wrong_path_of_doh_is_named_in_the_first_line() {
+    let folder = Folder::new("wrong-path");
+    let names = folder.write("names.txt", "a.example A\n");
+    for transport in ["doh2", "doh3"] {
+        let listen = format!("{transport}:127.0.0.1:0");
+        let responder = Responder::start(&listen, "--doh-path /other");
+        let server = format!("--server {} --tls-insecure", responder.address());
+        let run = format!("run -t {transport} {server} --names {names} --rate 100 -l 2s --quiet");
+        let text = throng(&run).ended_with(1);
+        let first = text.lines().next().unwrap();
+        assert!(first.contains("HTTP 404 at /dns-query, "), "{text}");
+        assert!(text.contains("\n  try        give the path"), "{text}");
+        assert!(text.contains("--doh-path /"), "{text}");
+        throng(&format!("{run} --doh-path /other")).succeeded();
+    }
+}
+
+#[test]
 fn a_run_that_is_in_vain_ends_after_a_look_at_its_first_queries() {
     let folder = Folder::new("in-vain");
     let names = folder.write("names.txt", "a.example A\n");
