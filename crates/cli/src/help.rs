@@ -66,7 +66,7 @@ pub(crate) fn overview() -> String {
 }
 
 /// Names of all topics.
-fn topics() -> Vec<&'static str> {
+pub(crate) fn topics() -> Vec<&'static str> {
     let flags = FLAG_TOPICS.iter().map(|(topic, _)| *topic);
     TOPICS
         .iter()

@@ -79,6 +79,7 @@ mod child;
 mod command_line;
 mod compare;
 mod compare_transports;
+mod completions;
 mod conditions;
 mod dnsperf;
 mod doctor;

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use lab::files::{self, Access};
 
-use crate::args::{Arguments, CompletionArguments, ManArguments};
+use crate::args::{CompletionArguments, ManArguments};
+use crate::completions::script;
 use crate::failure::{Failure, print};
 use crate::help;
 
@@ -81,18 +81,6 @@ pub(crate) fn licenses() -> Result<ExitCode, Failure> {
 
 /// Prints the completions for a shell.
 pub(crate) fn completions(arguments: &CompletionArguments) -> Result<ExitCode, Failure> {
-    print(&completions_of(arguments))?;
+    print(&script(arguments))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The completions for a shell.
-pub(crate) fn completions_of(arguments: &CompletionArguments) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Arguments::command(),
-        "throng",
-        &mut script,
-    );
-    String::from_utf8_lossy(&script).into_owned()
 }

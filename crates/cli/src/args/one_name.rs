@@ -3,7 +3,7 @@
 use clap::{Arg, Command};
 
 use crate::args::CompletionArguments;
-use crate::{command_line, help, manual};
+use crate::{command_line, completions, help};
 
 /// A flag, and names that would be a second one of its meaning.
 const ONE_NAME: [(&str, &[&str]); 8] = [
@@ -156,7 +156,7 @@ fn former_names_are_in_no_help_and_no_completions() {
         clap_complete::Shell::Zsh,
         clap_complete::Shell::Fish,
     ] {
-        let script = manual::completions_of(&CompletionArguments { shell });
+        let script = completions::script(&CompletionArguments { shell });
         texts.push(script);
     }
     let is_flag = |text: &str, flag: &str| {

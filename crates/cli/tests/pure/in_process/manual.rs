@@ -86,6 +86,25 @@ fn the_manual_page_has_requests_of_roff_alone() {
 }
 
 #[test]
+fn completions_know_values() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = throng(&format!("completions {shell}")).succeeded();
+        for values in [
+            ["dot", "doh3"],
+            ["uring", "xdp"],
+            ["markdown", "csv"],
+            ["AAAA", "HTTPS"],
+            ["exit-codes", "units"],
+            ["unbound", "coredns"],
+        ] {
+            for value in values {
+                assert!(script.contains(value), "{value} for {shell}");
+            }
+        }
+    }
+}
+
+#[test]
 fn completions_have_every_flag() {
     let flags = all_flags();
     for (shell, as_written) in [

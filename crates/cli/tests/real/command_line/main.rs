@@ -14,6 +14,7 @@ mod capacity;
 mod claims;
 mod compare;
 mod compare_transports;
+mod completions;
 #[path = "../../../../measure/tests/conforms/mod.rs"]
 mod conforms;
 mod dashboards;
