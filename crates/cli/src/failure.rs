@@ -9,6 +9,7 @@ use measure::printable;
 
 use crate::args::values::CURE;
 use crate::signals;
+use crate::streams;
 use crate::terminal;
 
 /// Exit code of a command that did what it was asked to, and whose result is not as a condition
@@ -199,9 +200,22 @@ impl From<load::PlanError> for Failure {
     }
 }
 
+/// Writes the result of a run to standard output, with colours where it has them.
+pub(crate) fn print_result(text: &str) -> Result<(), Failure> {
+    let text = printable(text);
+    match streams::output_has_colors() {
+        true => write(&terminal::colored(&text)),
+        false => write(&text),
+    }
+}
+
 /// Writes to standard output; a reader that has gone away is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    match terminal::output(printable(text).as_bytes()) {
+    write(&printable(text))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    match terminal::output(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::in_operation(
             format!("cannot write to standard output: {error}"),
         )),

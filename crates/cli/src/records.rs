@@ -12,7 +12,7 @@ use measure::RunRecord;
 use measure::merge::{Misfit, Misfits};
 
 use crate::args::{Format, MergeArguments};
-use crate::failure::{Failure, print};
+use crate::failure::{Failure, print, print_result};
 use crate::inputs;
 use crate::shell::quoted;
 pub(crate) use checkpoint::CheckpointFile;
@@ -63,7 +63,7 @@ pub(crate) fn hand_over(
 ) -> Result<String, Failure> {
     let written = to.map_or(Ok(()), |it| it.write(record));
     let text = rendered(record);
-    let printed = print(&text);
+    let printed = print_result(&text);
     // The first one says where the record is.
     written.and(printed).map(|()| text)
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use ::report::{Answer, Collection, Source};
 
 use crate::args::{ReportArguments, ReportFormat};
-use crate::failure::{Failure, print};
+use crate::failure::{Failure, print_result};
 use crate::records::{self, Destination, Links};
 
 /// Files that were left out and are named.
@@ -51,7 +51,7 @@ pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> 
         }
     };
     match output {
-        None => print(&text)?,
+        None => print_result(&text)?,
         Some(output) => output.write_text(&text)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -161,10 +161,25 @@ pub(crate) fn keyboard() -> Option<OwnedFd> {
     stdin.as_fd().try_clone_to_owned().ok()
 }
 
-/// True if the terminal that standard error is shows colours, and the user has not refused them
-/// (<https://no-color.org>).
+/// True if standard output is a terminal.
+pub(crate) fn output_is_terminal() -> bool {
+    !are_substituted() && io::stdout().is_terminal()
+}
+
+/// True if the terminal that standard error is shows colours.
 pub(crate) fn error_has_colors() -> bool {
+    columns_of_error().is_some() && takes_colors()
+}
+
+/// True if the terminal that standard output is shows colours.
+pub(crate) fn output_has_colors() -> bool {
+    output_is_terminal() && takes_colors()
+}
+
+/// True if the user's terminal shows colours, and the user has not refused them
+/// (<https://no-color.org>).
+fn takes_colors() -> bool {
     let is_refused = variable("NO_COLOR").is_some_and(|it| !it.is_empty());
-    let has_type = variable("TERM").is_some_and(|it| !it.is_empty());
-    !is_refused && has_type && columns_of_error().is_some()
+    let has_type = variable("TERM").is_some_and(|it| !it.is_empty() && it != "dumb");
+    !is_refused && has_type
 }

@@ -9,6 +9,7 @@
 //! command, after a panic, and before a second signal ends the process.
 
 mod raw;
+mod result;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,6 +22,7 @@ use measure::notation::counted;
 use measure::printable;
 
 use crate::streams;
+pub(crate) use result::colored;
 
 /// Writes a line as `eprintln!` does; a line that cannot be written is lost.
 macro_rules! tell {

@@ -9,7 +9,7 @@ use history::{Condition, History, HistoryError};
 use measure::metric::{Metric, TimeUnit};
 
 use crate::args::experiment::{HistoryArguments, HistoryCommand, Selection};
-use crate::failure::{Failure, print};
+use crate::failure::{Failure, print_result};
 use crate::records;
 
 /// Files that are no records, named one by one.
@@ -64,7 +64,7 @@ pub(crate) fn execute(arguments: &HistoryArguments) -> Result<ExitCode, Failure>
             trend::render(*metric, by, &groups, *format)
         }
     };
-    print(&text)?;
+    print_result(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ mod bad_input;
 mod beside;
 mod capacity;
 mod claims;
+mod colors;
 mod compare;
 mod compare_transports;
 mod completions;
