@@ -12,13 +12,22 @@ use crate::text::questions;
 
 /// The result for people, its answer first, ending in a line break.
 pub fn text(capacity: &Capacity) -> String {
+    text_with(capacity, &format!("\nTrials\n{}", trials(capacity)))
+}
+
+/// The same where the trials are on the screen already.
+pub fn text_below_trials(capacity: &Capacity) -> String {
+    text_with(capacity, "")
+}
+
+fn text_with(capacity: &Capacity, trials: &str) -> String {
     let mut text = what_was_sought(capacity);
     let _ = write!(text, "\nCapacity\n{}", answer(capacity));
     if !capacity.latency.is_empty() {
         let _ = write!(text, "\nLatency below the limit\n{}", latencies(capacity));
     }
     let _ = write!(text, "\nSearch\n{}", search(capacity));
-    let _ = write!(text, "\nTrials\n{}", trials(capacity));
+    text.push_str(trials);
     if !capacity.notes.is_empty() {
         text.push('\n');
     }

@@ -14,8 +14,8 @@ use measure::capacity::{CapacityPlan, Purpose, Trial};
 use measure::facts::CpuUse;
 use measure::notation::seconds;
 
-use crate::args::Format;
 use crate::args::capacity::CapacityArguments;
+use crate::args::{Format, RunArguments};
 use crate::failure::{Failure, print};
 use crate::metrics;
 use crate::records::{Destination, Links, keep_one};
@@ -52,6 +52,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         plan: &plan,
         runner: Runner::new(&interrupt, &live, quiet),
         all_kept: true,
+        are_shown: are_shown(&arguments.run),
     };
     let found = lab::capacity::find(&plan, &mut trials);
     // Before anything is printed, which may wait for a reader.
@@ -64,6 +65,9 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     let json = report::capacity::json(&capacity);
     let written = answer_to.map_or(Ok(()), |it| it.write_text(&json));
     let printed = print(&match arguments.run.format {
+        Format::Text if trials.are_shown && streams::output_is_terminal() => {
+            report::capacity::text_below_trials(&capacity)
+        }
         Format::Text => report::capacity::text(&capacity),
         Format::Json => json,
         Format::Csv => report::capacity::csv(&capacity),
@@ -73,6 +77,13 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         Some(_) if trials.all_kept => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+/// True if each trial has a line on standard error when it ends. The result as text has all trials:
+/// they are shown before it only to somebody who waits at a terminal.
+fn are_shown(flags: &RunArguments) -> bool {
+    let is_watched = streams::columns_of_error().is_some() && !flags.tui;
+    !flags.quiet && (is_watched || flags.format != Format::Text)
 }
 
 /// Makes the folder of the records; where the answer goes.
@@ -124,6 +135,8 @@ struct Trials<'a> {
     runner: Runner<'a>,
     /// Every record could be written.
     all_kept: bool,
+    /// See [`are_shown`].
+    are_shown: bool,
 }
 
 impl Bench for Trials<'_> {
@@ -158,7 +171,7 @@ impl Bench for Trials<'_> {
     }
 
     fn show(&mut self, attempt: Attempt, trial: &Trial) {
-        if !self.base.output.quiet {
+        if self.are_shown {
             let sought = self.plan.search.sought;
             let line = report::capacity::trial_line(sought, attempt.position, trial);
             tell!("{line}");

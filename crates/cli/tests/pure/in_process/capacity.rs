@@ -202,10 +202,14 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
     for words in [
         "searching for the highest load with at most 0.1 % lost, p99 at most 10.00 ms",
         "some 21 trials of 2.0 s and one of 10.0 s, about 57.2 s, at most 120.0 s",
-        "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0.00 %\n",
     ] {
         assert!(progress.contains(words), "{words}: {progress}");
     }
+    // They are in the result.
+    assert!(!progress.contains("trial  1"), "{progress}");
+    let trial = "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0.00 %\n";
+    let progress = throng(&format!("{flags} --format json")).stderr;
+    assert!(progress.contains(trial), "{progress}");
     let csv = throng(&format!("{flags} --quiet --format csv")).succeeded();
     let rows: Vec<&str> = csv.split("\r\n").filter(|row| !row.is_empty()).collect();
     assert!(rows[0].starts_with("trial,purpose,value,outcome,offered_qps"));

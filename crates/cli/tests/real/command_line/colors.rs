@@ -1,4 +1,4 @@
-//! Colours of a result on a pseudo-terminal.
+//! Colours of a result, and where a search shows its trials, on a pseudo-terminal.
 
 use std::process::{Command, Stdio};
 
@@ -7,6 +7,7 @@ use testing::folder::Folder;
 use crate::process::THRONG;
 
 const RUN: &str = "run --driver sim --rate 100 --sim-loss 0.5 --duration 2s --quiet";
+const SEARCH: &str = "capacity --driver sim --ceiling 2000 --repeat 1 --trial-duration 1s";
 
 /// What a terminal gets from `throng` with these variables, flags and redirections.
 fn shown(folder: &Folder, variables: &str, flags: &str) -> String {
@@ -52,4 +53,26 @@ fn results_have_colors_on_a_terminal_that_takes_them_alone() {
         let text = shown(&folder, "", &command);
         assert!(text.contains("\x1b[33mLimit: network\x1b[0m"), "{text:?}");
     }
+}
+
+#[test]
+fn trials_of_a_search_are_shown_once() {
+    let folder = Folder::new("trials-once");
+    let trials = |text: &str| {
+        let lines = text.lines().filter(|line| {
+            line.contains("1,000 qps  passed") || line.contains("1,000 qps  search")
+        });
+        lines.count()
+    };
+    let table = |text: &str| text.matches("\nTrials\n").count();
+    let terminal = shown(&folder, "", SEARCH);
+    assert!(terminal.contains("trial  1 "), "{terminal}");
+    assert_eq!(table(&terminal), 0, "{terminal}");
+    assert!(trials(&terminal) >= 1, "{terminal}");
+    let quiet = shown(&folder, "", &format!("{SEARCH} --quiet"));
+    assert!(!quiet.contains("trial  1 "), "{quiet}");
+    assert_eq!(table(&quiet), 1, "{quiet}");
+    let piped = shown(&folder, "", &format!("{SEARCH} 2>&1 | cat"));
+    assert!(!piped.contains("trial  1 "), "{piped}");
+    assert_eq!(table(&piped), 1, "{piped}");
 }
