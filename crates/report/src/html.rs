@@ -12,8 +12,8 @@ use crate::markup;
 #[cfg(test)]
 mod tests;
 
-/// Everything about looks.
-const STYLE: &str = include_str!("html/style.css");
+/// Everything about looks; in a page, between `<style>` with a line feed and `</style>`.
+pub const STYLE: &str = include_str!("html/style.css");
 
 /// Words up to that many characters stay on one line of a table.
 const SHORT_MAX: usize = 24;
@@ -162,12 +162,7 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
     );
     let is_named = |series: &Series| series.form == Form::Dots;
     if chart.series.len() > 1 || chart.series.iter().any(is_named) {
-        page.push_str("<ul class=\"legend\">");
-        for series in &chart.series {
-            let sample = chart::sample(series.form, series.look);
-            let _ = write!(page, "<li>{sample}{}</li>", escape(&series.name));
-        }
-        page.push_str("</ul>\n");
+        legend(page, chart);
     }
     page.push_str(&chart::draw(chart));
     note(page, &sentence(&chart.description));
@@ -177,6 +172,16 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
     page.push_str("<details class=\"figures\"><summary>Figures as a table</summary>\n");
     table(page, &chart.sheet, None);
     page.push_str("</details>\n</figure>\n");
+}
+
+/// What the series of a chart look like.
+pub(crate) fn legend(page: &mut String, chart: &Chart) {
+    page.push_str("<ul class=\"legend\">");
+    for series in &chart.series {
+        let sample = chart::sample(series.form, series.look);
+        let _ = write!(page, "<li>{sample}{}</li>", escape(&series.name));
+    }
+    page.push_str("</ul>\n");
 }
 
 fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
@@ -191,6 +196,16 @@ fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
         escape(&sheet.id),
         escape(label)
     );
+    rows(page, sheet, name);
+    page.push_str("</div>\n");
+    for text in &sheet.notes {
+        note(page, &format!("{}.", sentence(text)));
+    }
+    page.push_str("</div>\n");
+}
+
+/// The table alone, without the region that scrolls it.
+pub(crate) fn rows(page: &mut String, sheet: &Sheet, name: Option<&str>) {
     page.push_str(if sheet.is_facts() {
         "<table class=\"facts\">\n"
     } else {
@@ -232,11 +247,7 @@ fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
         }
         page.push_str("</tr>\n");
     }
-    page.push_str("</tbody>\n</table>\n</div>\n");
-    for text in &sheet.notes {
-        note(page, &format!("{}.", sentence(text)));
-    }
-    page.push_str("</div>\n");
+    page.push_str("</tbody>\n</table>\n");
 }
 
 fn note(page: &mut String, text: &str) {
@@ -262,7 +273,7 @@ fn prose(text: &str) -> String {
 }
 
 /// The text with a capital at its start, unless that is a name such as p99 or cpu=1.
-pub(crate) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let first = first.trim_end_matches([',', ':']);
     if !first.chars().all(|letter| letter.is_ascii_lowercase()) {
@@ -276,6 +287,6 @@ pub(crate) fn sentence(text: &str) -> String {
 }
 
 /// Text as HTML and SVG take it, in elements and in attributes with either quotes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     markup::escape(text).replace('\'', "&#39;")
 }

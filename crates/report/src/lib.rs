@@ -18,6 +18,7 @@
 //!   lists what may vary.
 //! * `over_time`, `distributions`, `sweep`: the charts. A long run is put into bins that keep the
 //!   least and the greatest of their intervals.
+//! * `live`: charts of a run that goes on.
 //! * `chart`: charts as data; `chart::svg` draws them.
 //! * `doctor`: what `throng doctor` found, the worst first; the same cures are the advice of
 //!   reports.
@@ -48,6 +49,7 @@ pub mod internet;
 pub mod json;
 pub mod junit;
 pub mod line;
+pub mod live;
 mod markup;
 mod over_time;
 pub mod plain;
