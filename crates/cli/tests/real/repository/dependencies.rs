@@ -8,8 +8,9 @@ use std::process::Command;
 
 use toml::{Table, Value};
 
-/// Most crates in `Cargo.lock`, ours and those for other systems among them.
-const LOCKED_MAX: usize = 320;
+/// Most crates in `Cargo.lock`, ours and those for other systems among them: `--web` needs 15 for
+/// axum.
+const LOCKED_MAX: usize = 330;
 
 fn read(name: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -1,0 +1,37 @@
+//! `--web`: the live snapshots of a command as a page in browsers.
+//!
+//! A reader of [`lab::live::Live`] like any other: no worker knows of it. One thread reads the
+//! snapshots and renders each once, another one sends the result to all browsers; both run at a low
+//! priority and end with the [`Server`].
+//!
+//! # Where to look
+//!
+//! * `bins`: the intervals of a run in a bounded number of points. `watched`: what the snapshots of
+//!   a command add up to.
+//! * `fragments`: that as parts of a page, without I/O; `page`: the page around them, its script
+//!   and what browsers may do with it.
+//! * `events`: the newest events in a ring, and the position of each browser in it.
+//! * `request`: which requests are answered, without I/O. `connection`: how many there may be, and
+//!   for how long. `server`: the threads.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
+)]
+
+mod bins;
+mod connection;
+mod events;
+mod fragments;
+mod page;
+mod request;
+mod server;
+mod watched;
+
+pub use bins::POINTS_MAX;
+pub use connection::CONNECTIONS_MAX;
+pub use events::EVENTS_MAX;
+pub use fragments::{Fragment, fragments};
+pub use server::{ListenError, Server};
+pub use watched::Watched;

@@ -1,0 +1,342 @@
+//! The threads: one renders snapshots as they come, one answers browsers.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, Method, header};
+use axum::response::Response;
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use http_body::Frame;
+use lab::live::{Follower, Live, Next};
+
+use crate::connection::{Bounded, Peer};
+use crate::events::{Cursor, Hub};
+use crate::fragments::fragments;
+use crate::page;
+use crate::request::{Access, Answer, Asked, Refusal};
+use crate::watched::Watched;
+
+/// Behind the workers, and whatever else runs.
+const NICE: i32 = 10;
+/// How long the end of a command waits for browsers that are connected.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits for the newest snapshot to be rendered.
+const RENDERING: Duration = Duration::from_secs(1);
+/// Snapshots that came together and are rendered one by one. Of more only the newest is: they come
+/// faster than they can be looked at.
+const RENDERED_MAX: usize = 4;
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 16;
+
+/// Shows a page until it is finished or dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    access: Access,
+    hub: Arc<Hub>,
+    follower: Option<Follower>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The address cannot be listened on, or the system gives no thread or token.
+#[derive(Debug)]
+pub struct ListenError {
+    address: SocketAddr,
+    error: io::Error,
+}
+
+impl Display for ListenError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let ListenError { address, error } = self;
+        write!(f, "cannot serve the live page at {address}: {error}")
+    }
+}
+
+impl Error for ListenError {}
+
+impl ListenError {
+    /// What helps.
+    pub fn cure(&self) -> &'static str {
+        match self.error.kind() {
+            ErrorKind::AddrInUse => "give another port; 0 has the system choose a free one",
+            ErrorKind::AddrNotAvailable => "give an address of this host, such as 127.0.0.1",
+            ErrorKind::PermissionDenied => "give a port from 1024 up",
+            _ => "check the address and the limits of this user (ulimit -a)",
+        }
+    }
+}
+
+impl Server {
+    /// Reads everything that is published from now on, and shows it at `address`.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or the system gives no thread or token.
+    pub fn start(live: &Live, address: SocketAddr, command: &str) -> Result<Server, ListenError> {
+        let start = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            let bound = listener.local_addr()?;
+            let hub = Arc::new(Hub::default());
+            let access = access(bound)?;
+            live.want_groups();
+            live.want_verdicts();
+            let follower = follow(live, command, Arc::clone(&hub))?;
+            let page = Arc::new(Shown {
+                command: command.to_owned(),
+                hub: Arc::clone(&hub),
+                access: access.clone(),
+                policy: page::content_security_policy(),
+            });
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            let thread = thread::Builder::new().name("web".to_owned());
+            let thread = thread.spawn(move || {
+                yield_to_workers();
+                runtime.block_on(serve(listener, page));
+            })?;
+            Ok(Server {
+                address: bound,
+                access,
+                hub,
+                follower: Some(follower),
+                thread: Some(thread),
+            })
+        };
+        start().map_err(|error| ListenError { address, error })
+    }
+
+    /// Where the page is. Where it needs a token, this is the only place that has it.
+    pub fn url(&self) -> String {
+        let token = match &self.access {
+            Access::Loopback => String::new(),
+            Access::Token(token) => format!("?token={token}"),
+        };
+        format!("http://{}/{token}", self.address)
+    }
+
+    /// How many pages are connected.
+    pub fn pages(&self) -> usize {
+        self.hub.streams()
+    }
+
+    /// Shows the report in place of the page. Waits for the browsers that are connected, but only
+    /// for a short time.
+    pub fn finish(mut self, report: &str) {
+        self.end(Some(report));
+    }
+
+    fn end(&mut self, report: Option<&str>) {
+        if let Some(follower) = self.follower.take() {
+            follower.end(RENDERING);
+        }
+        self.hub.end(report);
+        if let Some(thread) = self.thread.take() {
+            // It waits for browsers no longer than `PATIENCE`; a panic of it was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    /// The command has ended without a report.
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+/// Elsewhere than on loopback, other hosts reach it.
+fn access(address: SocketAddr) -> io::Result<Access> {
+    if address.ip().is_loopback() {
+        return Ok(Access::Loopback);
+    }
+    let mut token = [0; TOKEN_BYTES];
+    getrandom::fill(&mut token).map_err(io::Error::other)?;
+    Ok(Access::Token(HEXLOWER.encode(&token)))
+}
+
+fn yield_to_workers() {
+    // In Linux it is that of the thread. Without it, pages cost workers a little more.
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+/// Renders each snapshot once, for all browsers.
+fn follow(live: &Live, command: &str, hub: Arc<Hub>) -> io::Result<Follower> {
+    let mut watched = Watched::new(command);
+    hub.push(live.newest(), fragments(&watched));
+    let mut is_nice = false;
+    live.follow(move |next: &Next| {
+        if !std::mem::replace(&mut is_nice, true) {
+            yield_to_workers();
+        }
+        watched.note_missed(next);
+        let is_shown = |at: usize| {
+            let is_newest = at + 1 == next.snapshots.len();
+            is_newest || next.snapshots.len() <= RENDERED_MAX
+        };
+        for (at, snapshot) in next.snapshots.iter().enumerate() {
+            watched.add(snapshot);
+            if is_shown(at) {
+                hub.push(snapshot.number, fragments(&watched));
+            }
+        }
+    })
+}
+
+/// What answers need.
+#[derive(Debug)]
+struct Shown {
+    command: String,
+    hub: Arc<Hub>,
+    access: Access,
+    policy: String,
+}
+
+/// Answers until the end is there and browsers have it, or their time is over.
+async fn serve(listener: TcpListener, shown: Arc<Shown>) {
+    let hub = Arc::clone(&shown.hub);
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+        return;
+    };
+    let bounded = Bounded {
+        listener,
+        hub: Arc::clone(&hub),
+    };
+    let app = Router::new().fallback(answer).with_state(shown);
+    let app = app.into_make_service_with_connect_info::<Peer>();
+    let mut serving = pin!(axum::serve(bounded, app).into_future());
+    let mut ending = pin!(async {
+        poll_fn(|context| hub.poll_end(context)).await;
+        let idle = poll_fn(|context| hub.poll_idle(context));
+        let _ = tokio::time::timeout(PATIENCE, idle).await;
+    });
+    poll_fn(|context| {
+        let _ = serving.as_mut().poll(context);
+        ending.as_mut().poll(context)
+    })
+    .await;
+}
+
+async fn answer(
+    State(shown): State<Arc<Shown>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    let headers = request.headers();
+    let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
+    let asked = Asked {
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        query: request.uri().query().unwrap_or_default(),
+        host: host(headers),
+        last_event_id: text("last-event-id"),
+        is_refused: peer.note_request(),
+    };
+    let is_head = request.method() == Method::HEAD;
+    match asked.answer(&shown.access) {
+        Answer::Page => {
+            let (fragments, number) = shown.hub.newest();
+            let page = page::render(&shown.command, &fragments, number);
+            shown.respond(200, "text/html; charset=utf-8", page.into())
+        }
+        Answer::Events { after } => {
+            let body = match is_head {
+                true => Body::empty(),
+                false => {
+                    peer.begin_stream(&shown.hub);
+                    Body::new(EventStream {
+                        hub: Arc::clone(&shown.hub),
+                        cursor: Cursor::new(after),
+                        has_begun: false,
+                    })
+                }
+            };
+            // The end of the stream is that of the connection: then all of it was sent.
+            let mut response = shown.respond(200, "text/event-stream", body);
+            let close = header::HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+            response
+        }
+        Answer::Refusal(refusal) => shown.refuse(refusal),
+    }
+}
+
+/// Two headers are none: which of them was meant is not known.
+fn host(headers: &HeaderMap) -> Option<&str> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        _ => None,
+    }
+}
+
+impl Shown {
+    fn refuse(&self, refusal: Refusal) -> Response {
+        let (status, words) = refusal.words();
+        let mut response = self.respond(status, "text/plain; charset=utf-8", words.into());
+        let headers = response.headers_mut();
+        match refusal {
+            Refusal::NotAllowed => {
+                let allowed = header::HeaderValue::from_static("GET, HEAD");
+                headers.insert(header::ALLOW, allowed);
+            }
+            Refusal::TooMany => {
+                let close = header::HeaderValue::from_static("close");
+                headers.insert(header::CONNECTION, close);
+            }
+            Refusal::Unauthorized | Refusal::WrongHost | Refusal::NotFound => {}
+        }
+        response
+    }
+
+    fn respond(&self, status: u16, content_type: &'static str, body: Body) -> Response {
+        let response = Response::builder()
+            .status(status)
+            .header(header::CONTENT_TYPE, content_type)
+            .header(header::CONTENT_SECURITY_POLICY, self.policy.as_str())
+            .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+            .header(header::CACHE_CONTROL, "no-store")
+            .header(header::REFERRER_POLICY, "no-referrer")
+            .header("cross-origin-resource-policy", "same-origin")
+            .body(body);
+        response.expect("all of them are valid headers")
+    }
+}
+
+/// Events for one browser, each when its connection has room for it.
+struct EventStream {
+    hub: Arc<Hub>,
+    cursor: Cursor,
+    has_begun: bool,
+}
+
+impl http_body::Body for EventStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let begin = Bytes::from_static(b"retry: 1000\n\n");
+            return Poll::Ready(Some(Ok(Frame::data(begin))));
+        }
+        let this = &mut *self;
+        let next = this.hub.poll_next(&mut this.cursor, context);
+        next.map(|next| next.map(|event| Ok(Frame::data(event))))
+    }
+}
