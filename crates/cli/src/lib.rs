@@ -41,8 +41,8 @@
 //!   of their queries (`run::captured`), `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
 //!   are read, pipes but once; `reports`: `throng report`; `schemas`: `throng schema`.
-//! * `metrics`: `--metrics`, which the crate `exporter` serves; `tui`: `--tui`, which the crate of
-//!   that name draws.
+//! * `metrics`: `--metrics`, which the crate `exporter` serves; `tui`: `--tui`, and `web`: `--web`,
+//!   which the crates of these names draw.
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
@@ -115,6 +115,7 @@ mod signals;
 mod streams;
 mod tui;
 mod turn;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

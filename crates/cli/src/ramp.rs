@@ -8,6 +8,7 @@ use lab::live::{Follower, Live, Place};
 use lab::ramp;
 use load::arrival::parse_rate;
 use measure::ramp::{Ramp, RampPlan, Stop, Watch};
+use report::Answer;
 use settings::{Arrival, ClientArrival, Process};
 
 use crate::args::Format;
@@ -19,7 +20,7 @@ use crate::records::{Destination, Links, hand_over};
 use crate::run::group::Group;
 use crate::run::{self, Runner, unused};
 use crate::signals::{self, Interrupt};
-use crate::tui;
+use crate::{tui, web};
 
 /// How long the last intervals may take to be looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +40,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let live = Live::default();
     let _exporter = metrics::serve(&live, group.output.metrics, "ramp")?;
     let _viewing = tui::begin(&live, group.output.tui, "ramp");
+    let page = web::begin(&live, group.output.web, "ramp")?;
     live.begin(Place {
         name: String::new(),
         run: 1,
@@ -62,10 +64,12 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     if let Some(plot_to) = plot_to {
         plot_to.write_text(&report::ramp::plot(&ramp))?;
     }
-    Ok(match ramp.responses {
+    let exit_code = match ramp.responses {
         0 => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
-    })
+    };
+    web::finish(page, || web::report_of(Answer::Ramp(Box::new(ramp))));
+    Ok(exit_code)
 }
 
 /// Ends the run where it meets a limit; the second has which. A simulation goes on: it would end

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use lab::live::{Live, Place};
 use measure::{EndedBy, RunRecord};
+use report::Source as Made;
 
 use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
@@ -14,7 +15,7 @@ use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::scenario::{self, Point, Source};
 use crate::signals::{self, Interrupt};
-use crate::tui;
+use crate::{tui, web};
 
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
@@ -46,7 +47,16 @@ fn execute_points(
     // Until the end of the command: a result that waits for its reader can still be scraped.
     let _exporter = metrics::serve(&live, first.and_then(|it| it.output.metrics), command)?;
     let _viewing = tui::begin(&live, first.is_some_and(|it| it.output.tui), command);
-    let concluded = make_points(runs, &Runner::new(interrupt, &live, is_quiet), true)?;
+    let page = web::begin(&live, first.and_then(|it| it.output.web), command)?;
+    let runner = Runner::new(interrupt, &live, is_quiet);
+    let mut made = Vec::new();
+    let keep = |record: &RunRecord, file: String| {
+        if page.is_some() {
+            made.push(Made::new(file, record.clone()));
+        }
+    };
+    let concluded = make_points(runs, &runner, true, keep)?;
+    web::finish(page, || web::report_of_runs(made));
     Ok(concluded.exit_code())
 }
 
@@ -80,11 +90,13 @@ impl Concluded {
     }
 }
 
-/// Runs once for each point of a sweep, and prints. `is_all` if no further run of `runner` follows.
+/// Runs once for each point of a sweep, prints, and hands each record to `keep` with the name of
+/// its file. `is_all` if no further run of `runner` follows.
 pub(crate) fn make_points(
     runs: &[(Point, Vec<Group>)],
     runner: &Runner<'_>,
     is_all: bool,
+    mut keep: impl FnMut(&RunRecord, String),
 ) -> Result<Concluded, Failure> {
     let live = runner.live;
     let (mut in_vain, mut was_aborted) = (false, false);
@@ -129,6 +141,8 @@ pub(crate) fn make_points(
         };
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
         printed.push_str(&text);
+        let name = destination.as_ref().map(Destination::name);
+        keep(&record, name.unwrap_or_else(|| format!("run {number}")));
         all_checks.extend(conditions.check_run(&record));
         in_vain |= run::is_failure(&record);
         was_aborted |= record.aborted.is_some();

@@ -71,6 +71,10 @@ pub(crate) struct ExperimentRun {
     /// Show the runs on the whole terminal while they go on; ? lists the keys
     #[arg(long)]
     pub(crate) tui: bool,
+    /// Show the runs as a page for browsers at this address while they go on, and the report at the
+    /// end; the page's address is printed
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) web: Option<SocketAddr>,
     /// May change what a cluster runs (`change` of a [[server]]); it is restored after each start
     #[arg(long)]
     pub(crate) allow_change: bool,

@@ -97,10 +97,11 @@ const STARTS: &str = "decides which programs are started";
 const WRITES: &str = "decides which files are written";
 const OPENS: &str = "opens a port to agents";
 const SERVES: &str = "opens a port to scrapers";
+const SHOWS: &str = "opens a port to browsers";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 152] = [
+pub(crate) const FLAGS: [Flag; 153] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -296,6 +297,7 @@ pub(crate) const FLAGS: [Flag; 152] = [
         .by_user("decides which programs and hosts are queried, with which credentials"),
     run("metrics").by_user(SERVES),
     run("tui"),
+    run("web").by_user(SHOWS),
     run("quiet"),
     // Conditions
     run("fail-if").not_with(&[

@@ -22,6 +22,8 @@ pub(crate) struct Output {
     pub(crate) details: bool,
     #[serde(default)]
     pub(crate) tui: bool,
+    #[serde(default)]
+    pub(crate) web: Option<SocketAddr>,
     pub(crate) quiet: bool,
     pub(crate) conditions: ConditionArguments,
 }
@@ -36,6 +38,7 @@ impl Output {
             metrics: flags.metrics,
             details: flags.details,
             tui: flags.tui,
+            web: flags.web,
             quiet: flags.quiet,
             conditions: flags.conditions.clone(),
         }

@@ -328,6 +328,10 @@ pub(crate) struct RunArguments {
     /// agents and verdict so far; ? lists the keys (see docs/watching.md)
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) tui: bool,
+    /// Show the run as a page for browsers at this address while it goes on, such as 127.0.0.1:0,
+    /// and its report at the end; the page's address is printed (see docs/watching.md)
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Output")]
+    pub(crate) web: Option<SocketAddr>,
     /// Show no progress on standard error
     #[arg(long, short, help_heading = "Output")]
     pub(crate) quiet: bool,

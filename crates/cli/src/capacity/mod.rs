@@ -13,6 +13,7 @@ use lab::live::{Live, Place};
 use measure::capacity::{CapacityPlan, Purpose, Trial};
 use measure::facts::CpuUse;
 use measure::notation::seconds;
+use report::Answer;
 
 use crate::args::capacity::CapacityArguments;
 use crate::args::{Format, RunArguments};
@@ -23,7 +24,7 @@ use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals;
 use crate::streams;
-use crate::tui;
+use crate::{tui, web};
 
 /// The answer's file in the folder of records.
 const ANSWER: &str = "capacity.json";
@@ -42,6 +43,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     let live = Live::default();
     let _exporter = metrics::serve(&live, arguments.run.metrics, "capacity")?;
     let _viewing = tui::begin(&live, arguments.run.tui, "capacity");
+    let page = web::begin(&live, arguments.run.web, "capacity")?;
     let quiet = arguments.run.quiet;
     if !quiet {
         announce(&plan);
@@ -73,10 +75,14 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         Format::Csv => report::capacity::csv(&capacity),
     });
     written.and(printed)?;
-    Ok(match capacity.answer.value {
+    let exit_code = match capacity.answer.value {
         Some(_) if trials.all_kept => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
-    })
+    };
+    web::finish(page, || {
+        web::report_of(Answer::Capacity(Box::new(capacity)))
+    });
+    Ok(exit_code)
 }
 
 /// True if each trial has a line on standard error when it ends. The result as text has all trials:

@@ -256,6 +256,12 @@ fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
             "give --serve-metrics to `throng compare` instead",
         ));
     }
+    if groups.iter().any(|group| group.output.web.is_some()) {
+        return Err(Failure::usage(
+            "--web: the runs of a comparison have no page each",
+            "leave it out, and give --records: `throng report` makes a page of them",
+        ));
+    }
     Ok(groups)
 }
 

@@ -14,6 +14,7 @@ use lab::live::{Live, Place};
 use measure::RunRecord;
 use measure::comparison::{Cell, Comparison};
 use measure::record::EndedBy;
+use report::Answer;
 use settings::Run;
 
 use crate::args::{CompareTransportsArguments, Format};
@@ -23,7 +24,7 @@ use crate::records::{Destination, Links, keep_one};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals::{self, Interrupt};
-use crate::tui;
+use crate::{tui, web};
 
 /// One run to be made.
 struct Turn<'a> {
@@ -57,6 +58,7 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
     let address = arguments.run.metrics;
     let _exporter = metrics::serve(&live, address, "compare-transports")?;
     let _viewing = tui::begin(&live, arguments.run.tui, "compare-transports");
+    let page = web::begin(&live, arguments.run.web, "compare-transports")?;
     let (made, all_kept) = make(&turns, &interrupt, &live)?;
     let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
     let Some(comparison) = Comparison::new(&cells) else {
@@ -71,6 +73,9 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
     })?;
     let in_vain = made.iter().filter(|made| run::is_failure(&made.record));
     let in_vain = in_vain.count() > 0;
+    web::finish(page, || {
+        web::report_of(Answer::Transports(Box::new(comparison)))
+    });
     Ok(match all_kept && !in_vain {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

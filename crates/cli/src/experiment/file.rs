@@ -45,8 +45,8 @@ const OF_LAB: [&str; 8] = [
 /// Keys of hooks, at `[hooks]` and of one server or variant.
 const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
-const OF_EXPERIMENT: [&str; 7] = [
-    "record", "force", "format", "metrics", "tui", "quiet", "label",
+const OF_EXPERIMENT: [&str; 8] = [
+    "record", "force", "format", "metrics", "tui", "web", "quiet", "label",
 ];
 
 /// Keys that say where the agents are.

@@ -32,8 +32,8 @@ use crate::failure::{Failure, print};
 use crate::inputs;
 use crate::metrics;
 use crate::signals::{self, Interrupt};
-use crate::tui;
 use crate::turn::Maker;
+use crate::{tui, web};
 use cells::Turn;
 use file::Experiment;
 use folder::Folder;
@@ -242,6 +242,7 @@ fn run(
     let maker = Maker::new(&interrupt);
     let _exporter = metrics::serve(&maker.live, arguments.metrics, "experiment")?;
     let _viewing = tui::begin(&maker.live, arguments.tui, "experiment");
+    let page = web::begin(&maker.live, arguments.web, "experiment")?;
     if experiment.has_ceilings && !waiting.is_empty() {
         let all = ceilings::turns(turns, experiment.is_short)?;
         ceilings::measure(&all, folder, &maker)?;
@@ -265,6 +266,7 @@ fn run(
         "next: throng experiment results {records}; throng report {records} -o report.html; \
          throng history list --records {records}"
     );
+    web::finish(page, || web::report_of_folder(folder.path()));
     Ok(match failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(1),

@@ -57,7 +57,7 @@ fn every_flag_of_a_run_has_its_key() {
 }
 
 /// Keys that start programs, write files, open ports or consent.
-const OF_USER: [&str; 10] = [
+const OF_USER: [&str; 11] = [
     "allow-public",
     "force",
     "hosts",
@@ -68,6 +68,7 @@ const OF_USER: [&str; 10] = [
     "observe",
     "record",
     "ssh",
+    "web",
 ];
 
 #[test]

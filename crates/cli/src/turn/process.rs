@@ -109,7 +109,7 @@ fn make(
         }
     });
     let runs = [(Point::default(), setup.groups)];
-    let made = run_command::make_points(&runs, runner, setup.is_last);
+    let made = run_command::make_points(&runs, runner, setup.is_last, |_, _| {});
     if let Ok(follower) = follower {
         follower.end(PATIENCE);
     }

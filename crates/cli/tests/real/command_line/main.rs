@@ -77,5 +77,6 @@ mod tls;
 mod topologies;
 mod trace;
 mod tui;
+mod web;
 mod xdp;
 mod zones;
