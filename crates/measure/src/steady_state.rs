@@ -349,15 +349,29 @@ fn mser(series: &[f64]) -> Option<usize> {
 /// So many times the least is as good: by so much errors go up and down by chance.
 const NEARLY_LEAST: f64 = 1.5;
 
+/// Where the line through a series begins and ends. It is one of logarithms, so that it does not
+/// fall below zero, as no figure does; with intervals at zero (without a response) it is cut there.
+fn ends_of_line(series: &[f64]) -> Option<(f64, f64)> {
+    let line = |series: &[f64]| {
+        let half = theil_sen(series)? * (series.len() - 1) as f64 / 2.0;
+        let middle = median(series)?;
+        Some((middle - half, middle + half))
+    };
+    if series.iter().any(|value| *value <= 0.0) {
+        let (from, to) = line(series)?;
+        return Some((from.max(0.0), to.max(0.0)));
+    }
+    let logarithms: Vec<f64> = series.iter().map(|value| value.ln()).collect();
+    let (from, to) = line(&logarithms)?;
+    Some((from.exp(), to.exp()))
+}
+
 /// The drift of a metric, if it has one.
 fn drift(metric: Metric, intervals: &[&Interval]) -> Option<Drift> {
     let size = intervals.len().div_ceil(POINTS_MAX).max(1);
     let series = batches(metric, intervals, size)?;
     let trend = mann_kendall(&series)?;
-    let slope = theil_sen(&series)?;
-    let half = slope * (series.len() - 1) as f64 / 2.0;
-    let middle = median(&series)?;
-    let (from, to) = (middle - half, middle + half);
+    let (from, to) = ends_of_line(&series)?;
     let is_drift = trend.p_value < DRIFT_P_VALUE
         && from > 0.0
         && (to / from - 1.0).abs() >= least(metric, DRIFT_MIN);

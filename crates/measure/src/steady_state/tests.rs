@@ -97,7 +97,7 @@ fn rising_tail_over_tcp_is_a_drift_and_no_warm_up() {
     }
     let words = SteadyState::of(&run(1, 0.0, tcp)).sentences();
     assert!(words[0].starts_with("no warm-up"), "{words:?}");
-    assert!(words[1].starts_with("drift: p99 rises 12.4"), "{words:?}");
+    assert!(words[1].starts_with("drift: p99 rises 12.5"), "{words:?}");
 }
 
 #[test]
@@ -185,4 +185,18 @@ fn course_of_a_run_whose_intervals_were_merged_counts_whole_ones() {
     record.intervals[40].end_ns -= 3_000_000_000 / 2;
     record.measured_ns = record.intervals[40].end_ns;
     assert_eq!(SteadyState::of(&record).intervals, 40);
+}
+
+#[test]
+fn no_line_ends_below_zero() {
+    // Most of the fall is early: a straight line through it ends below zero.
+    let falling: Vec<f64> = (0..20).map(|at| 1e6 / f64::from(1 + at)).collect();
+    let (from, to) = ends_of_line(&falling).unwrap();
+    assert!(from > to && to > 0.0 && from < 1e6, "{from} {to}");
+    let mut with_zero = falling.clone();
+    with_zero[19] = 0.0;
+    let (from, to) = ends_of_line(&with_zero).unwrap();
+    assert!(from > to && to >= 0.0, "{from} {to}");
+    let level = ends_of_line(&[5.0; 8]).unwrap();
+    assert!((level.0 - 5.0).abs() < 1e-9 && (level.1 - 5.0).abs() < 1e-9);
 }
