@@ -137,7 +137,8 @@ symptoms! {
     /// Much: 10 %, and half as many as queries without response.
     unmatched_messages: UnmatchedMessages = answers::unmatched_messages,
         much if UnmatchedMessages::are_responses;
-    /// At least half of the queries ended with one HTTP status other than 200 and 429.
+    /// At least half of the queries ended with one HTTP status other than 200 and 429, or 5xx where
+    /// some were answered.
     http_errors: HttpErrors = answers::http_errors;
     /// Queries that HTTP or their stream ended without a DNS message. Much: over 1 %.
     exchanges_failed: ExchangesFailed = answers::exchanges_failed,

@@ -1,6 +1,8 @@
 //! What came back: responses of no use, messages that match no query, and queries that HTTP or
 //! their stream ended.
 
+use std::ops::RangeInclusive;
+
 use super::Figures;
 use super::instances::{self, SomeInstances};
 use super::{losses, significance};
@@ -19,6 +21,8 @@ const MOST: f64 = 0.5;
 const ALL: f64 = 0.99;
 /// From this share of the queries sent on, those without a DNS message matter.
 const ENDED_MAX: f64 = 0.01;
+/// With a larger share of the queries answered, a server that has errors for the others is at work.
+const ANSWERED_MIN: f64 = 0.01;
 
 /// RCODEs by number (RFC 1035, section 4.1.1).
 const NOERROR: u16 = 0;
@@ -166,12 +170,18 @@ pub(crate) struct HttpErrors {
     pub(crate) number: u64,
 }
 
-/// HTTP 429 is a limit on the rate, which [`exchanges_failed`] reports.
+/// HTTP 429 is a limit on the rate, and errors of the server beside answers come with the load,
+/// which [`exchanges_failed`] reports.
 pub(super) fn http_errors(figures: &Figures<'_>) -> Option<HttpErrors> {
     const TOO_MANY_REQUESTS: u64 = 429;
+    const OF_SERVER: RangeInclusive<u64> = 500..=599;
     let counts = figures.counts;
+    let are_some_answered = significance::is_above(counts.responses, counts.sent, ANSWERED_MIN);
+    let is_of_load = |status: u64| {
+        status == TOO_MANY_REQUESTS || are_some_answered && OF_SERVER.contains(&status)
+    };
     let most = counts.exchange_failures.status_of_most(counts.sent);
-    let most = most.filter(|(status, _)| *status != TOO_MANY_REQUESTS);
+    let most = most.filter(|(status, _)| !is_of_load(*status));
     most.map(|(status, number)| HttpErrors { status, number })
 }
 

@@ -111,7 +111,13 @@ fn http_error_for_most_queries_is_named_with_its_cure() {
         (504, "504 Gateway Timeout", "logs"),
     ] {
         for transport in [Transport::Doh2, Transport::Doh3] {
-            for number in [10_000, 6_000] {
+            // Errors of the server beside answers come with the load.
+            let parts: &[u64] = if status < 500 {
+                &[10_000, 6_000]
+            } else {
+                &[10_000]
+            };
+            for &number in parts {
                 let record = most_ended(transport, status, number);
                 let many = if number == 6_000 { "6,000" } else { "10,000" };
                 let evidence = format!("HTTP {name} to POST /wrong for {many} of 10,000 queries");
@@ -127,6 +133,14 @@ fn http_error_for_most_queries_is_named_with_its_cure() {
 fn http_429_for_most_queries_is_a_limit_on_the_rate() {
     let record = most_ended(Transport::Doh2, 429, 6_000);
     judged(&record, Limit::Server, "6,000 HTTP 429", "--local-address");
+}
+
+#[test]
+fn errors_of_the_server_beside_answers_are_its_limit() {
+    for status in [500, 502, 503, 504] {
+        let record = most_ended(Transport::Doh3, status, 6_000);
+        judged(&record, Limit::Server, &format!("6,000 HTTP {status}"), "");
+    }
 }
 
 #[test]
