@@ -12,6 +12,8 @@ pub enum Place {
     Root,
     /// A command as root, on the server's host.
     Server,
+    /// A command as root, on the host of a BIND.
+    Rndc,
     /// A statement in the `options` block of BIND's named.conf.
     NamedConf,
     /// A line in the `server:` section of unbound.conf.
@@ -33,6 +35,7 @@ impl Place {
             Place::Shell => "shell",
             Place::Root => "as root",
             Place::Server => "on the server, as root",
+            Place::Rndc => "BIND, on the server, as root",
             Place::NamedConf => "BIND, named.conf, options",
             Place::UnboundConf => "Unbound, unbound.conf, server",
             Place::KnotConf => "Knot DNS, knot.conf, server",
@@ -47,7 +50,7 @@ impl Place {
     /// The one product that knows it; none where it is not a product's.
     pub(crate) fn product(self) -> Option<&'static str> {
         match self {
-            Place::NamedConf => Some("BIND"),
+            Place::Rndc | Place::NamedConf => Some("BIND"),
             Place::UnboundConf => Some("Unbound"),
             Place::KnotConf => Some("Knot DNS"),
             Place::Corefile => Some("CoreDNS"),

@@ -52,7 +52,7 @@ const SETTINGS: [Setting; 4] = [
         matters: "a server that writes a line for each query waits for its log and not for queries",
         cures: |_| {
             vec![
-                Cure::new(Place::Server, "rndc querylog off"),
+                Cure::new(Place::Rndc, "rndc querylog off"),
                 Cure::named("querylog no;"),
                 Cure::words(
                     "the other categories too, while measuring: logging { category default { null; \

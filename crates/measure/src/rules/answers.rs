@@ -234,9 +234,13 @@ fn cures(figures: &Figures<'_>, rcode: u16) -> Vec<Cure> {
             "ask without EDNS: leave out --edns-size, --dnssec, --edns-option",
         )],
         SERVFAIL => vec![
-            Cure::new(Place::Server, "rndc zonestatus ZONE"),
+            Cure::words(
+                "check the server's log: a zone that is not loaded, or an upstream that does not \
+                 answer",
+            ),
+            Cure::new(Place::Rndc, "rndc zonestatus ZONE"),
             send_one(figures),
-            Cure::new(Place::Server, "rndc recursing && rndc stats"),
+            Cure::new(Place::Rndc, "rndc recursing && rndc stats"),
             Cure::named(format!("recursive-clients {};", recursive_clients(figures))),
             Cure::new(Place::UnboundConf, "num-queries-per-thread: 4096"),
         ],

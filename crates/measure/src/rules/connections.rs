@@ -103,7 +103,9 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let finding = Finding::from(diagnosis.cures(more_clients(figures)));
     Some(match figures.record.scenario.transport.is_quic() {
         true => finding,
-        false => finding.advising(&more_tcp_clients(figures)),
+        false => finding
+            .advising(&more_tcp_clients(figures))
+            .advising("if the server counts clients by address, use several: --local-address"),
     })
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Finding {
     /// What was seen, why it matters and what cures it.
     pub(crate) diagnosis: Diagnosis,
     /// The verdict's advice where it is not the first of the cures.
-    advice: Option<String>,
+    advice: Vec<String>,
 }
 
 /// What a rule concludes where no rule before it decides.
@@ -41,15 +41,15 @@ impl From<Diagnosis> for Finding {
     fn from(diagnosis: Diagnosis) -> Self {
         Finding {
             diagnosis,
-            advice: None,
+            advice: Vec::new(),
         }
     }
 }
 
 impl Finding {
-    /// The same, for which the verdict has advice of its own.
+    /// The same, for which the verdict has advice of its own, beside what was given so before.
     pub(super) fn advising(mut self, advice: &str) -> Self {
-        self.advice = Some(advice.to_owned());
+        self.advice.push(advice.to_owned());
         self
     }
 
@@ -60,14 +60,38 @@ impl Finding {
 
     /// What the verdict advises.
     pub(crate) fn advice(&self) -> Vec<String> {
-        match &self.advice {
-            Some(advice) => vec![advice.clone()],
-            None => {
-                let cures = self.diagnosis.cures.iter().take(ADVICE_MAX);
-                cures.map(Cure::sentence).collect()
-            }
+        match self.advice.is_empty() {
+            false => self.advice.clone(),
+            true => of_cures(&self.diagnosis.cures),
         }
     }
+}
+
+/// The first of the cures. Where they are of several products, which of them the server is was not
+/// observed: one line has what each of them calls it.
+fn of_cures(cures: &[Cure]) -> Vec<String> {
+    let mut products: Vec<(&str, &Cure)> = Vec::new();
+    for cure in cures {
+        if let Some(product) = cure.place.product()
+            && products.iter().all(|(known, _)| *known != product)
+        {
+            products.push((product, cure));
+        }
+    }
+    if products.len() < 2 {
+        return cures.iter().take(ADVICE_MAX).map(Cure::sentence).collect();
+    }
+    let named = products.iter();
+    let named = named.map(|(product, cure)| format!("{product} `{}`", cure.how));
+    let mut alternatives = Some(format!(
+        "as your server has it: {}",
+        named.collect::<Vec<String>>().join(", ")
+    ));
+    let advice = cures.iter().filter_map(|cure| match cure.place.product() {
+        Some(_) => alternatives.take(),
+        None => Some(cure.sentence()),
+    });
+    advice.take(ADVICE_MAX).collect()
 }
 
 /// A limit as a diagnosis, without its cures.
@@ -79,4 +103,26 @@ pub(crate) fn of_limit(limit: Limit, seen: String) -> Diagnosis {
     };
     let topic = format!("limit: {}", limit.name());
     Diagnosis::new(topic, state, seen, limit.meaning())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Place;
+
+    #[test]
+    fn statements_of_several_products_are_one_line_of_advice() {
+        let cures = [
+            Cure::named("tcp-clients 200;"),
+            Cure::named("tcp-listen-queue 4096;"),
+            Cure::words("send less"),
+            Cure::new(Place::UnboundConf, "incoming-num-tcp: 200"),
+        ];
+        let several = "as your server has it: BIND `tcp-clients 200;`, Unbound \
+                       `incoming-num-tcp: 200`";
+        assert_eq!(of_cures(&cures), [several, "send less"]);
+        let of_bind = "BIND, named.conf, options: tcp-clients 200;";
+        assert_eq!(of_cures(&cures[..1]), [of_bind]);
+        assert_eq!(of_cures(&cures[2..3]), ["send less"]);
+    }
 }

@@ -349,7 +349,7 @@ pub(super) fn log(symptoms: &Symptoms<'_>) -> Option<Finding> {
     );
     let matters = "a log takes CPU time, and a lock where threads share it; a slow disk stops the \
                    server. How much it takes shows when the same runs without";
-    let of_bind = Cure::new(Place::Server, "rndc querylog off");
+    let of_bind = Cure::new(Place::Rndc, "rndc querylog off");
     let diagnosis = Diagnosis::new("log of the server", State::Warning, seen, matters)
         .cure(Cure::named("querylog no;"))
         .cure(Cure::new(Place::UnboundConf, "log-queries: no"))

@@ -186,7 +186,7 @@ fn what_red_hat_set_is_advised_where_the_runs_show_the_gain() {
             "114,164 qps with tcp-clients=150, 161,186 qps with tcp-clients=1000: 41.2 % more",
             "BIND, named.conf, options: tcp-clients 1000;",
             "161,186 qps with querylog=on, 242,442 qps with querylog=off: 50.4 % more",
-            "On the server, as root: rndc querylog off",
+            "BIND, on the server, as root: rndc querylog off",
             "BIND, named.conf, options: querylog no;",
             "50: 6.2 % more",
             "On the server, as root: sysctl -w net.core.busy",
