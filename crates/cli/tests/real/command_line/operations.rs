@@ -301,7 +301,8 @@ fn what_is_behind_a_proxy_stops_and_goes_on() {
     let (_, record, around) = &made[0];
     check_whole(record, around);
     assert!(record.events[0].length_ns() >= 4_000_000_000);
-    assert_eq!(around.before.lost, 0, "{around:?}");
+    // Those that wait in BIND when it stops are lost, though they were due before.
+    assert!(around.before.due > around.before.lost, "{around:?}");
     // Their timeout is half of the outage.
     assert!(around.around.lost > 0, "{around:?}");
     assert!(around.silence_ns >= 1_000_000_000, "{around:?}");
