@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use exporter::{About, Exporter, Limits, ListenError};
-use lab::live::Live;
+use exporter::{About, Exporter, Limits};
+use lab::live::{ListenError, Live};
 use responder::Counters;
 
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use ::tui::{Action, Encoder, Screen};
-use lab::live::Live;
+use lab::live::{Live, yield_to_workers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -23,8 +23,6 @@ const FRAME: Timespec = Timespec {
 };
 /// How long the end of a command waits for the thread, which a slow terminal may delay.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Behind the workers.
-const NICE: i32 = 10;
 /// Columns and rows of a terminal that does not say how many it has.
 const SIZE: (u16, u16) = (80, 24);
 
@@ -108,8 +106,7 @@ enum Event {
 
 impl Thread {
     fn run(mut self) {
-        // In Linux it is that of the thread. Without it, frames cost workers a little more.
-        let _ = rustix::process::setpriority_process(None, NICE);
+        yield_to_workers();
         while self.show() {
             match self.wait() {
                 Event::Frame => {}

@@ -35,4 +35,4 @@ pub use accumulator::{About, Accumulator};
 pub use family::ScrapeCounts;
 pub use format::Format;
 pub use request::{REQUEST_BYTES_MAX, parse_request};
-pub use server::{CONNECTIONS_MAX, Exporter, Limits, ListenError, SCRAPES_MAX};
+pub use server::{CONNECTIONS_MAX, Exporter, Limits, SCRAPES_MAX};

@@ -1,8 +1,6 @@
 //! The sockets, and the thread that answers scrapes.
 
-use std::error::Error;
-use std::fmt::{self, Display, Formatter};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -10,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use lab::live::{Live, Next};
+use lab::live::{ListenError, Live, Next, yield_to_workers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::accumulator::{About, Accumulator};
@@ -26,8 +24,6 @@ pub const SCRAPES_MAX: usize = 16;
 pub const CONNECTIONS_MAX: usize = 2 * SCRAPES_MAX;
 /// How long the thread does not accept after the system refused it a connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Behind the workers, and whatever else runs.
-const NICE: i32 = 10;
 
 /// Limits of scrapes.
 #[derive(Clone, Copy, Debug)]
@@ -56,34 +52,6 @@ pub struct Exporter {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The address cannot be listened on, or the system allows no further thread.
-#[derive(Debug)]
-pub struct ListenError {
-    address: SocketAddr,
-    error: io::Error,
-}
-
-impl Display for ListenError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let ListenError { address, error } = self;
-        write!(f, "cannot serve metrics at {address}: {error}")
-    }
-}
-
-impl Error for ListenError {}
-
-impl ListenError {
-    /// What helps.
-    pub fn cure(&self) -> &'static str {
-        match self.error.kind() {
-            ErrorKind::AddrInUse => "give another port; 0 has the system choose a free one",
-            ErrorKind::AddrNotAvailable => "give an address of this host, such as 127.0.0.1",
-            ErrorKind::PermissionDenied => "give a port from 1024 up",
-            _ => "check the address and the limits of this user (ulimit -a)",
-        }
-    }
-}
-
 impl Exporter {
     /// Reads everything that is published from now on, and answers scrapes at `address`.
     ///
@@ -107,7 +75,7 @@ impl Exporter {
             }
             lock(&all).read(next);
         });
-        follower.map_err(|error| ListenError { address, error })?;
+        follower.map_err(|error| ListenError::new("metrics", address, error))?;
         Ok(exporter)
     }
 
@@ -148,7 +116,7 @@ impl Exporter {
                 thread: Some(thread),
             })
         };
-        start().map_err(|error| ListenError { address, error })
+        start().map_err(|error| ListenError::new("metrics", address, error))
     }
 
     /// Where it listens: with port 0, the port that the system chose.
@@ -170,11 +138,6 @@ impl Drop for Exporter {
 fn lock(all: &Mutex<Accumulator>) -> MutexGuard<'_, Accumulator> {
     // What was added up before a panic is still true.
     all.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn yield_to_workers() {
-    // In Linux it is that of the thread. Without it, scrapes cost workers a little more.
-    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 struct Server {

@@ -33,5 +33,5 @@ pub use bins::POINTS_MAX;
 pub use connection::CONNECTIONS_MAX;
 pub use events::EVENTS_MAX;
 pub use fragments::{Fragment, fragments};
-pub use server::{ListenError, Server};
+pub use server::Server;
 pub use watched::Watched;

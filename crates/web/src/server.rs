@@ -1,10 +1,8 @@
 //! The threads: one renders snapshots as they come, one answers browsers.
 
 use std::convert::Infallible;
-use std::error::Error;
-use std::fmt::{self, Display, Formatter};
 use std::future::{Future, poll_fn};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -20,7 +18,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http_body::Frame;
-use lab::live::{Follower, Live, Next};
+use lab::live::{Follower, ListenError, Live, Next, yield_to_workers};
 
 use crate::connection::{Bounded, Peer};
 use crate::events::{Cursor, Hub};
@@ -29,8 +27,6 @@ use crate::page;
 use crate::request::{Access, Answer, Asked, Refusal};
 use crate::watched::Watched;
 
-/// Behind the workers, and whatever else runs.
-const NICE: i32 = 10;
 /// How long the end of a command waits for browsers that are connected.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it waits for the newest snapshot to be rendered.
@@ -49,34 +45,6 @@ pub struct Server {
     hub: Arc<Hub>,
     follower: Option<Follower>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// The address cannot be listened on, or the system gives no thread or token.
-#[derive(Debug)]
-pub struct ListenError {
-    address: SocketAddr,
-    error: io::Error,
-}
-
-impl Display for ListenError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let ListenError { address, error } = self;
-        write!(f, "cannot serve the live page at {address}: {error}")
-    }
-}
-
-impl Error for ListenError {}
-
-impl ListenError {
-    /// What helps.
-    pub fn cure(&self) -> &'static str {
-        match self.error.kind() {
-            ErrorKind::AddrInUse => "give another port; 0 has the system choose a free one",
-            ErrorKind::AddrNotAvailable => "give an address of this host, such as 127.0.0.1",
-            ErrorKind::PermissionDenied => "give a port from 1024 up",
-            _ => "check the address and the limits of this user (ulimit -a)",
-        }
-    }
 }
 
 impl Server {
@@ -116,7 +84,7 @@ impl Server {
                 thread: Some(thread),
             })
         };
-        start().map_err(|error| ListenError { address, error })
+        start().map_err(|error| ListenError::new("the live page", address, error))
     }
 
     /// Where the page is. Where it needs a token, this is the only place that has it.
@@ -166,11 +134,6 @@ fn access(address: SocketAddr) -> io::Result<Access> {
     let mut token = [0; TOKEN_BYTES];
     getrandom::fill(&mut token).map_err(io::Error::other)?;
     Ok(Access::Token(HEXLOWER.encode(&token)))
-}
-
-fn yield_to_workers() {
-    // In Linux it is that of the thread. Without it, pages cost workers a little more.
-    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 /// Renders each snapshot once, for all browsers.

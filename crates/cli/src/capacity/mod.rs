@@ -86,7 +86,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
 }
 
 /// True if each trial has a line on standard error when it ends. The result as text has all trials:
-/// they are shown before it only to somebody who waits at a terminal.
+/// they are shown before it on a terminal only.
 fn are_shown(flags: &RunArguments) -> bool {
     let is_watched = streams::columns_of_error().is_some() && !flags.tui;
     !flags.quiet && (is_watched || flags.format != Format::Text)

@@ -11,6 +11,7 @@ mod judge;
 mod publisher;
 mod snapshot;
 mod sums;
+mod view;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,6 +27,7 @@ pub use observe::{LastValue, NewestSample, NewestScrape, SeriesName};
 pub(crate) use publisher::Publisher;
 pub use snapshot::{Phase, Place, Shown, ShownAgent, ShownGroup, Snapshot};
 pub use sums::{GROUPS_MAX, Sums};
+pub use view::{ListenError, yield_to_workers};
 
 /// Most snapshots that are kept: ten minutes of intervals of 1 s.
 pub const SNAPSHOTS_MAX: usize = 600;
