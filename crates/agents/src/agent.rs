@@ -11,9 +11,10 @@ use crate::message::{FromAgent, ToAgent, Told};
 use crate::seats::Refusal;
 use crate::{BEAT_EVERY, DEAD_MAN};
 
-/// How long an agent that was stopped itself looks once more whether its lead has said something
-/// meanwhile.
-const LAST_LOOK: Duration = Duration::from_millis(200);
+/// How long an agent still looks for a word of its lead before it takes the lead for gone: the end
+/// of the silence that is allowed, and as much again after a pause of the agent or of its whole
+/// host, in which a lead on the same host has to get the CPU first.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 /// For how long it waits for what it is to do while its lead says nothing: that is said when all
 /// agents have been started.
 const SETUP_MAX: Duration = Duration::from_secs(120);
@@ -242,7 +243,7 @@ impl AgentLink {
         match (self.silence_max, self.looks_until) {
             (_, Some(until)) if now >= until => self.abandon(Abandoned::Unheard),
             // What was said while this process was stopped has yet to be read.
-            (Some(most), None) if now >= self.heard + most => {
+            (Some(most), None) if now >= self.heard + (most - LAST_LOOK) => {
                 self.looks_until = Some(now + LAST_LOOK);
             }
             _ => {}
@@ -266,7 +267,7 @@ impl AgentLink {
         if self.is_over {
             return Instant::FAR_FUTURE;
         }
-        let most = self.silence_max.map(|most| self.heard + most);
+        let most = self.silence_max.map(|most| self.heard + (most - LAST_LOOK));
         let looks = self.looks_until.or(most);
         let beats = self.beaten.map(|at| at + BEAT_EVERY);
         let each = looks.into_iter().chain(beats).chain(self.armed);
@@ -338,13 +339,12 @@ mod tests {
         assert_eq!(orders(&mut link), []);
         // Twice a second, and when it was told what to do.
         assert_eq!(says(&mut link), 1 + 19);
+        assert_eq!(now, at(70_000));
         link.pass(now);
-        link.pass(link.next_due());
-        link.pass(link.next_due());
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
         link.hear(ToAgent::Stop, at(71_000));
         link.say(FromAgent::Vain);
-        assert_eq!((orders(&mut link), says(&mut link)), (vec![], 1));
+        assert_eq!((orders(&mut link), says(&mut link)), (vec![], 0));
     }
 
     /// Stopped for a minute itself, it finds what its lead has said meanwhile.
@@ -352,9 +352,12 @@ mod tests {
     fn an_agent_that_was_stopped_looks_once_more() {
         let mut link = AgentLink::new(at(0));
         link.hear(ToAgent::Setup(Value::Null), at(0));
-        link.pass(at(60_000));
-        link.hear(ToAgent::Beat, at(60_001));
-        link.pass(at(60_500));
+        // It gets the CPU before its lead does.
+        for now in [60_000, 60_500, 61_900] {
+            link.pass(at(now));
+        }
+        link.hear(ToAgent::Beat, at(61_999));
+        link.pass(at(69_900));
         assert_eq!(
             orders(&mut link),
             [Order::Setup(Value::Null, Inputs::default())]
@@ -418,8 +421,9 @@ mod tests {
         assert_eq!(orders(&mut link), [Order::RunOver, Order::End]);
         // One whose lead says nothing at all ends.
         let next = link.next_due();
-        assert_eq!(next, at(400_001) + SETUP_MAX);
+        assert_eq!(next, at(400_001) + (SETUP_MAX - LAST_LOOK));
         link.pass(next);
+        assert_eq!(link.next_due(), at(400_001) + SETUP_MAX);
         link.pass(link.next_due());
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
     }

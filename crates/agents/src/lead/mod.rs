@@ -29,6 +29,12 @@ const TURN: Duration = Duration::from_millis(20);
 /// Time until the common start, at least: all have to hear of it, to say that they can and to hear
 /// that all can, on hosts whose CPUs are busy.
 const START_DELAY: Duration = Duration::from_millis(400);
+/// The same in round trips to the agent that answers last.
+const START_ROUND_TRIPS: u32 = 8;
+/// The part of that time in which all have to say that they can. The rest is for hearing that all
+/// can: an agent that pauses for as long as the rest, at any instant, starts in time or puts the
+/// start off.
+const ARMED_WITHIN: u32 = 4;
 /// Most intervals of groups that agents send at a time, all agents together: four groups of 1,000
 /// agents, which double the octets of their intervals. And most groups.
 const GROUP_INTERVALS_MAX: usize = 4_096;
@@ -535,7 +541,7 @@ impl Lead {
             return;
         }
         let round_trips = self.links.iter().filter_map(LeadLink::round_trip);
-        let delay = START_DELAY.max(4 * round_trips.max().unwrap_or_default());
+        let delay = START_DELAY.max(START_ROUND_TRIPS * round_trips.max().unwrap_or_default());
         let delay = delay * 2_u32.pow(self.put_off.min(DOUBLINGS_MAX));
         let start = now + delay;
         for (agent, link) in self.links.iter_mut().enumerate() {
@@ -544,7 +550,7 @@ impl Lead {
         }
         self.arming = Some(Arming {
             start,
-            decides: now + delay / 2,
+            decides: now + delay / ARMED_WITHIN,
         });
     }
 

@@ -31,7 +31,7 @@ use crate::run::simulation::target::Target;
 use crate::run::{Description, RunRequest, Simulation, inputs, record};
 
 /// How often messages are looked at.
-const STEP: Duration = Duration::from_millis(10);
+pub(super) const STEP: Duration = Duration::from_millis(10);
 /// The agent to which something happens.
 pub(super) const VICTIM: usize = 1;
 /// How long the victim takes to prepare, and how long the others do.

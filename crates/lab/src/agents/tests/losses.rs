@@ -10,7 +10,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use settings::{Named, OnAgentLoss};
 
-use super::fleet::{Came, Fault, Scene, Stage, VICTIM};
+use super::fleet::{Came, Fault, STEP, Scene, Stage, VICTIM};
 
 const STAGES: [Stage; 7] = [
     Stage::Greeting,
@@ -35,10 +35,8 @@ const FAULTS: [Fault; 11] = [
     Fault::LeadStopped(EIGHT_SECONDS),
     Fault::Corrupt,
 ];
-/// How long an agent goes on without its lead at most: until it misses it, looks once more, and has
-/// stopped.
-const GOES_ON_MAX: Duration = DEAD_MAN.saturating_add(STOP_MAX).saturating_add(LOOKS);
-const LOOKS: Duration = Duration::from_millis(250);
+/// How long an agent goes on without its lead at most: until it misses it, and has stopped.
+const GOES_ON_MAX: Duration = DEAD_MAN.saturating_add(STOP_MAX).saturating_add(STEP);
 
 /// What has to come of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +182,50 @@ fn an_agent_that_hears_too_late_of_the_start_does_not_begin() {
     let (failure, sent) = found.expect("some instant is between both");
     assert!(matches!(failure.why, Why::Late(_)), "{failure:?}");
     assert_eq!((failure.agent, sent), (VICTIM, None));
+}
+
+/// One that pauses before the start, at any instant, puts it off or starts in time.
+#[test]
+fn an_agent_that_pauses_before_the_start_is_waited_for() {
+    for number in 0..40 {
+        let mut scene = Scene::new(Fault::Nothing, Stage::Armed);
+        let pause = Fault::AgentStopped(Duration::from_millis(250));
+        scene.faults = vec![(VICTIM, Stage::Armed, number * STEP, pause)];
+        let came = scene.play();
+        let record = came.result.as_ref().unwrap();
+        let record = record.as_ref();
+        let record = record.unwrap_or_else(|why| panic!("after {number} steps: {why:?}"));
+        check_counts(record, came.received).unwrap();
+    }
+}
+
+/// A host that pauses with all that runs on it, and gives its CPU to the lead last.
+#[test]
+fn a_pause_of_the_whole_host_loses_no_agent() {
+    let pause = Duration::from_secs(12);
+    for stage in [Stage::WarmUp, Stage::Middle, Stage::Drain] {
+        for lead_is_later_by in [0, 300, 1_500, 1_900] {
+            let mut scene = Scene::new(Fault::Nothing, stage);
+            let lead_pause = pause + Duration::from_millis(lead_is_later_by);
+            scene.faults = vec![(
+                VICTIM,
+                stage,
+                Duration::ZERO,
+                Fault::LeadStopped(lead_pause),
+            )];
+            let agents = 0..scene.agents;
+            let agents = agents.map(|it| (it, stage, Duration::ZERO, Fault::AgentStopped(pause)));
+            scene.faults.extend(agents);
+            let came = scene.play();
+            let case = format!("{stage:?}, {lead_is_later_by} ms");
+            let record = came.result.as_ref().unwrap();
+            let record = record
+                .as_ref()
+                .unwrap_or_else(|why| panic!("{case}: {why:?}"));
+            assert!(record.degraded.is_none(), "{case}");
+            check_counts(record, came.received).unwrap();
+        }
+    }
 }
 
 /// SIGTERM at an agent loses nothing of what it did.
