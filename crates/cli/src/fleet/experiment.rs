@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use lab::files::{self, Access};
-use lab::kubernetes::{Cluster, FleetPods, LOOK_EVERY, Pod, PodState};
+use lab::kubernetes::{Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState};
 
 use super::kubernetes::{THRONG, cluster, fleet_pods, kubectl_words};
 use super::watch::{Look, Watch};
@@ -120,10 +120,9 @@ impl Agents for AgentPods {
 }
 
 impl AgentPods {
-    fn look(&self) -> Result<Vec<Pod>, Failure> {
-        Ok(Pod::all(
-            &self.cluster.jobs_and_pods(Some(&self.pods.name))?,
-        ))
+    fn look(&self) -> Result<Vec<Pod>, ClusterError> {
+        let found = self.cluster.jobs_and_pods(Some(&self.pods.name))?;
+        Ok(Pod::all(&found))
     }
 }
 

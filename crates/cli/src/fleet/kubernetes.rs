@@ -337,7 +337,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn pods(&self) -> Result<Vec<Pod>, Failure> {
+    fn pods(&self) -> Result<Vec<Pod>, ClusterError> {
         Ok(Pod::all(&self.cluster.jobs_and_pods(Some(self.name))?))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lab::kubernetes::{Pod, PodState};
+use lab::kubernetes::{ClusterError, Pod, PodState};
 
 use crate::failure::Failure;
 
@@ -42,10 +42,10 @@ impl Watch {
     /// Looks, if it is time for that.
     ///
     /// # Errors
-    /// The cluster has not answered for long.
+    /// The cluster has not answered for long, or never will.
     pub(super) fn look(
         &mut self,
-        pods: impl FnOnce() -> Result<Vec<Pod>, Failure>,
+        pods: impl FnOnce() -> Result<Vec<Pod>, ClusterError>,
     ) -> Result<Look, Failure> {
         if self.looked.is_some_and(|at| at.elapsed() < PODS_EVERY) {
             return Ok(Look::Nothing);
@@ -53,13 +53,14 @@ impl Watch {
         self.looked = Some(Instant::now());
         let pods = match pods() {
             Ok(pods) => pods,
-            Err(failure) => {
+            Err(error) if error.is_final() => return Err(error.into()),
+            Err(error) => {
                 if self.silent.is_none() {
-                    tell!("note: {}; trying again", failure.what());
+                    tell!("note: {}; trying again", error.what);
                 }
                 let silent = self.silent.get_or_insert_with(Instant::now);
                 return match silent.elapsed() > SILENCE_MAX {
-                    true => Err(failure),
+                    true => Err(error.into()),
                     false => Ok(Look::Nothing),
                 };
             }

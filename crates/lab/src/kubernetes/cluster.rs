@@ -7,18 +7,47 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use data_encoding::HEXLOWER;
+use driver::random;
+use serde_json::{Deserializer, Value, json};
 
 /// How long an answer of the API server may take.
 const TIMEOUT: &str = "--request-timeout=30s";
 /// How long what is deleted may take to end: the lead has a grace period to report.
 const REMOVED_WITHIN: &str = "--timeout=90s";
+/// What makes objects, and what looks for them.
+const CREATE: [&str; 4] = [TIMEOUT, "create", "--filename=-", "--output=json"];
+const GET: [&str; 5] = [
+    TIMEOUT,
+    "get",
+    "--filename=-",
+    "--ignore-not-found",
+    "--output=json",
+];
 /// How often something is asked again that may be asked twice, and the first pause; each is twice
 /// as long as the one before, 32 s together.
 const AGAIN_MAX: u32 = 7;
 const AGAIN_FIRST: Duration = Duration::from_millis(250);
 /// What another attempt does not help.
 const FINAL: [&str; 3] = ["(Forbidden)", "(NotFound)", "cannot run `"];
+/// What kubectl says where the API server, its storage or the way to it was too busy: what was
+/// asked may have been done, or may be done by the next attempt.
+const UNANSWERED: [&str; 12] = [
+    "(InternalError)",
+    "(ServerTimeout)",
+    "(ServiceUnavailable)",
+    "(Timeout)",
+    "(TooManyRequests)",
+    "Client.Timeout",
+    "EOF",
+    "TLS handshake timeout",
+    "connection reset",
+    "deadline exceeded",
+    "etcdserver: ",
+    "i/o timeout",
+];
+/// The annotation by which a command knows the objects that it has made itself.
+const MADE_BY: &str = "throng/made-by";
 /// What marks the objects of Throng.
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by=throng";
@@ -45,6 +74,21 @@ impl ClusterError {
             hint: hint(said),
         }
     }
+
+    /// True if another attempt is of no use.
+    pub fn is_final(&self) -> bool {
+        FINAL.iter().any(|it| self.what.contains(it))
+    }
+
+    /// True if what was asked may have been done.
+    fn is_unanswered(&self) -> bool {
+        UNANSWERED.iter().any(|it| self.what.contains(it))
+    }
+}
+
+/// What no two objects of a namespace have in common.
+fn identity(object: &Value) -> [&Value; 2] {
+    [&object["kind"], &object["metadata"]["name"]]
 }
 
 /// What was asked, without flags.
@@ -172,11 +216,10 @@ impl Cluster {
 
     /// The same of what may be asked twice: again, unless that is of no use.
     fn ask_again(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Vec<u8>, ClusterError> {
-        let is_final = |error: &ClusterError| FINAL.iter().any(|it| error.what.contains(it));
         let mut pause = AGAIN_FIRST;
         for _ in 0..AGAIN_MAX {
             match self.ask(words, stdin) {
-                Err(error) if !is_final(&error) => thread::park_timeout(pause),
+                Err(error) if !error.is_final() => thread::park_timeout(pause),
                 result => return result,
             }
             pause *= 2;
@@ -184,9 +227,56 @@ impl Cluster {
         self.ask(words, stdin)
     }
 
-    fn ask_json(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Value, ClusterError> {
+    /// The objects that it prints.
+    fn ask_objects(
+        &self,
+        words: &[&str],
+        stdin: Option<&[u8]>,
+    ) -> Result<Vec<Value>, ClusterError> {
         let text = self.ask(words, stdin)?;
-        serde_json::from_slice(&text).map_err(|error| ClusterError::of(words, &error.to_string()))
+        // One after the other, or a list, or nothing at all.
+        let printed: Result<Vec<Value>, _> = Deserializer::from_slice(&text).into_iter().collect();
+        let printed = printed.map_err(|error| ClusterError::of(words, &error.to_string()))?;
+        let items = printed.into_iter().map(|it| match &it["items"] {
+            Value::Array(items) => items.clone(),
+            _ => vec![it],
+        });
+        Ok(items.flatten().collect())
+    }
+
+    /// Makes objects that must not be there. An attempt without an answer is repeated for those
+    /// that are missing: those that are there are known by the mark of this call.
+    fn make(&self, mut missing: Vec<Value>) -> Result<Vec<Value>, ClusterError> {
+        let mark = json!(HEXLOWER.encode(&random::seed()));
+        for object in &mut missing {
+            object["metadata"]["annotations"][MADE_BY] = mark.clone();
+        }
+        let (mut made, mut pause) = (Vec::new(), AGAIN_FIRST);
+        for attempt in 0.. {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": missing}).to_string();
+            let list = Some(list.as_bytes());
+            match self.ask_objects(&CREATE, list) {
+                Ok(rest) => {
+                    made.extend(rest);
+                    break;
+                }
+                Err(error) if attempt == AGAIN_MAX || !error.is_unanswered() => return Err(error),
+                Err(_) => {}
+            }
+            thread::park_timeout(pause);
+            pause *= 2;
+            // Where this has no answer either, the next attempt says why.
+            let there = self.ask_objects(&GET, list).unwrap_or_default();
+            let mine = |it: &Value| it["metadata"]["annotations"][MADE_BY] == mark;
+            for object in there.into_iter().filter(mine) {
+                missing.retain(|it| identity(it) != identity(&object));
+                made.push(object);
+            }
+            if missing.is_empty() {
+                break;
+            }
+        }
+        Ok(made)
     }
 
     /// Makes the objects of a run, which must not be there. The first one owns the others: they go
@@ -195,11 +285,10 @@ impl Cluster {
     /// # Errors
     /// One cannot be made; those before it are removed again.
     pub fn create(&self, objects: &[Value]) -> Result<(), ClusterError> {
-        let words = [TIMEOUT, "create", "--filename=-", "--output=json"];
         let Some((first, others)) = objects.split_first() else {
             return Ok(());
         };
-        let made = self.ask_json(&words, Some(first.to_string().as_bytes()))?;
+        let made = self.make(vec![first.clone()])?;
         if others.is_empty() {
             return Ok(());
         }
@@ -207,15 +296,14 @@ impl Cluster {
             "apiVersion": first["apiVersion"],
             "kind": first["kind"],
             "name": first["metadata"]["name"],
-            "uid": made["metadata"]["uid"],
+            "uid": made[0]["metadata"]["uid"],
         }]);
         let owned = others.iter().map(|object| {
             let mut object = object.clone();
             object["metadata"]["ownerReferences"] = owner.clone();
             object
         });
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": owned.collect::<Vec<_>>()});
-        let made = self.ask(&words, Some(list.to_string().as_bytes()));
+        let made = self.make(owned.collect());
         if made.is_err()
             && let Some(run) = first["metadata"]["labels"][INSTANCE].as_str()
         {
@@ -232,8 +320,7 @@ impl Cluster {
     pub fn jobs_and_pods(&self, run: Option<&str>) -> Result<Vec<Value>, ClusterError> {
         let selector = format!("--selector={}", selector(run));
         let words = [TIMEOUT, "get", "jobs,pods", &selector, "--output=json"];
-        let found = self.ask_json(&words, None)?;
-        Ok(found["items"].as_array().cloned().unwrap_or_default())
+        self.ask_objects(&words, None)
     }
 
     /// Removes all objects of a run, and waits until its pods have ended.

@@ -37,6 +37,7 @@ mod fleet;
 mod hosts;
 mod interrupt;
 mod killed;
+mod kubectl;
 mod lab;
 mod laid;
 mod lifecycle;
