@@ -200,8 +200,9 @@ symptoms! {
     target_starved: TargetStarved = host::target_starved;
     /// A worker used 90 % of its CPU, without harm that shows.
     busy_worker: BusyWorker = generator::busy_worker;
-    /// Queries over UDP left more than 1 ms late (p99) in the open loop, though no worker was
-    /// out of CPU; those of all agents, or of one that is later than the others.
+    /// Queries over UDP left late (p99) in the open loop, though no worker was out of CPU: by more
+    /// than 1 ms and, where all were answered, a twentieth of the response time; those of all
+    /// agents, or of one that is later than the others.
     late_sends: LateSends = generator::late_sends;
     /// More than 0.1 % of the queries that left got no response, and nothing on this host explains
     /// it: drops, waits for a CPU that the target shares, or bursts of queries sent late.

@@ -13,8 +13,11 @@ use crate::record::RunRecord;
 use crate::scenario::Arrival;
 use crate::timeline::Outages;
 
-/// Queries that leave later than this (p99) are not on time.
+/// Queries that leave later than this (p99) are not on time, unless responses take long.
 pub(crate) const LATENESS_MAX_NS: u64 = 1_000_000;
+/// In one response time that many times the lateness, it changes nothing that is measured: queries
+/// that leave so late are on time where all are answered.
+const RESPONSE_TIMES_LATENESS: u64 = 20;
 /// Above this share of its CPU a worker that is late is late for lack of it.
 pub(crate) const BUSY_SHARE_WHEN_LATE: f64 = 0.9;
 
@@ -201,6 +204,13 @@ impl<'a> Figures<'a> {
             true => self.lateness_p99_ns.max(own.unwrap_or(0)),
             false => self.lateness_p99_ns,
         }
+    }
+
+    /// The lateness (p99) from which on queries were not on time.
+    pub(crate) fn lateness_max_ns(&self) -> u64 {
+        let all_were_answered = self.counts.responses == self.counts.sent;
+        let response_ns = self.service_p50_ns.filter(|_| all_were_answered);
+        LATENESS_MAX_NS.max(response_ns.unwrap_or(0) / RESPONSE_TIMES_LATENESS)
     }
 
     /// A counter of the host's, over both versions of IP.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Figures;
-use super::figures::{BUSY_SHARE_WHEN_LATE, LATENESS_MAX_NS};
+use super::figures::BUSY_SHARE_WHEN_LATE;
 use super::host::has_quota_used_up;
 use super::significance;
 use crate::agent_counts::AgentCounts;
@@ -56,7 +56,7 @@ pub(crate) enum Shortage {
 
 pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<OutOfCpu> {
     let closed = matches!(figures.record.scenario.arrival, Arrival::Closed { .. });
-    let late = |worker: usize| figures.lateness_p99_ns_of(worker) > LATENESS_MAX_NS;
+    let late = |worker: usize| figures.lateness_p99_ns_of(worker) > figures.lateness_max_ns();
     let limit = match closed {
         true => BUSY_SHARE_MAX,
         false => BUSY_SHARE_WHEN_LATE,
@@ -139,7 +139,8 @@ pub(super) fn late_sends(figures: &Figures<'_>) -> Option<LateSends> {
     let scenario = &figures.record.scenario;
     let open = !matches!(scenario.arrival, Arrival::Closed { .. });
     let sent = figures.record.total.distributions.send_lateness.count();
-    let is_late = figures.lateness_p99_ns > LATENESS_MAX_NS && sent >= LATENESS_QUERIES_MIN;
+    let is_late =
+        figures.lateness_p99_ns > figures.lateness_max_ns() && sent >= LATENESS_QUERIES_MIN;
     let is_known = out_of_cpu(figures).is_some();
     if !open || scenario.transport.has_connections() || is_known {
         return None;
@@ -211,7 +212,7 @@ pub(super) fn late_agents(figures: &Figures<'_>) -> Option<LateAgents> {
     let mut sorted: Vec<u64> = each.iter().map(|it| it.lateness_ns).collect();
     sorted.sort_unstable();
     let usual_ns = *sorted.get((sorted.len().checked_sub(1)?) / 2)?;
-    let limit_ns = LATENESS_MAX_NS.max(TIMES_LATER * usual_ns);
+    let limit_ns = figures.lateness_max_ns().max(TIMES_LATER * usual_ns);
     let all = each.len();
     let each = each.into_iter().enumerate();
     let (mut late, others): (Vec<_>, Vec<_>) = each.partition(|(_, it)| it.lateness_ns > limit_ns);

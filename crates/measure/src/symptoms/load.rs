@@ -7,7 +7,6 @@
 //! Open loop: growing latency, losses with a sign of load, or everything answered on time.
 
 use super::Figures;
-use super::figures::LATENESS_MAX_NS;
 use super::losses::{self, SignOfLoad};
 use super::set_up::{self, SlowestStep};
 use super::significance::{self, Share};
@@ -201,7 +200,7 @@ fn open_loop(figures: &Figures<'_>, asked: f64) -> Load {
     }
     let answered = counts.responses as f64 / counts.offered.max(1) as f64;
     // Over connections queries may have to wait for one; a worker without CPU has its own symptom.
-    let has_waited = figures.lateness_p99_ns > LATENESS_MAX_NS;
+    let has_waited = figures.lateness_p99_ns > figures.lateness_max_ns();
     let on_time = !has_waited || figures.record.scenario.transport.has_connections();
     let is_offered = figures.record.offered_qps() >= RATE_HELD * asked;
     let is_held = answered >= RATE_HELD && is_offered && on_time;

@@ -14,6 +14,22 @@ fn stalled_host_is_the_generators_limit() {
     );
 }
 
+/// A twentieth of the response time changes nothing that is measured.
+#[test]
+fn lateness_counts_beside_the_response_time() {
+    let slow = |lateness_ns| {
+        let mut record = open_loop(&[(100 * MS, 1_000)], 10_000.0);
+        late(&mut record, lateness_ns);
+        record
+    };
+    assert_eq!(judge(&slow(4 * MS)).limit, Limit::Rate);
+    assert_eq!(judge(&slow(6 * MS)).limit, Limit::Generator);
+    // What is sent late may be why queries are lost.
+    let mut lossy = slow(4 * MS);
+    lose(&mut lossy, 100);
+    assert_ne!(judge(&lossy).limit, Limit::Rate);
+}
+
 #[test]
 fn late_generator_is_not_blamed_for_what_others_lost() {
     let mut record = in_time(10_000.0);
