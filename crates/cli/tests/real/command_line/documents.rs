@@ -15,8 +15,9 @@ use testing::program::{Finished, execute};
 
 use crate::process::{Responder, THRONG};
 
-/// A command is interrupted after that many seconds.
-const PATIENCE_SECONDS: u32 = 3;
+/// A command is interrupted after that many seconds: on a busy host that can be before it has done
+/// what the next one needs, so a document that failed is tried again with the second number.
+const PATIENCE_SECONDS: [u32; 2] = [3, 20];
 
 /// What a command may end with: done, a condition does not hold, interrupted.
 const CODES: [i32; 3] = [0, 3, 130];
@@ -129,7 +130,7 @@ impl Network {
              ' compare-transports '*|*--servers*)\n\
              set -- --tls-ca {ca} \"$@\" ;;\nesac\n\
              exec timeout --foreground --preserve-status --signal=INT --kill-after=60 \
-             {PATIENCE_SECONDS} {THRONG} \"$command\" \"$@\"\n"
+             $PATIENCE {THRONG} \"$command\" \"$@\"\n"
         );
         let throng = bin.join("throng");
         fs::write(&throng, script).unwrap();
@@ -145,12 +146,12 @@ impl Network {
             "ip addr add 192.0.2.2/24 dev lo",
             "ip link add eth1 type veth peer name eth2",
         ] {
-            network.shell(folder.folder(), line).succeeded();
+            network.shell(folder.folder(), line, 0).succeeded();
         }
         network
     }
 
-    fn shell(&self, folder: &Path, line: &str) -> Finished {
+    fn shell(&self, folder: &Path, line: &str, patience: u32) -> Finished {
         let path = std::env::var("PATH").unwrap();
         let mut command = self.namespace.command("unshare");
         command.args(["--mount", "sh", "-c"]);
@@ -162,6 +163,8 @@ impl Network {
         command.current_dir(folder);
         command.env("PATH", format!("{}:{path}", self.bin.display()));
         command.env("GITHUB_STEP_SUMMARY", "summary.md");
+        // For `timeout`, 0 is without end.
+        command.env("PATIENCE", patience.to_string());
         Finished::new(line, command.output().unwrap())
     }
 
@@ -188,15 +191,15 @@ fn furnish(folder: &Folder, network: &Network, root: &Path) {
     copy("fuzz/corpus/capture/udp.pcap", "capture.pcap");
     copy("scenarios/scripts/browser.lua", "page.lua");
     std::os::unix::fs::symlink(root.join("scenarios"), folder.path("scenarios")).unwrap();
-    network.shell(folder.folder(), PREPARE).succeeded();
+    network.shell(folder.folder(), PREPARE, 0).succeeded();
 }
 
 /// The commands of a document that did not end as they should, with what they said.
-fn failures(document: &Document, network: &Network, root: &Path) -> Vec<String> {
+fn failures(document: &Document, network: &Network, root: &Path, patience: u32) -> Vec<String> {
     let folder = Folder::new(&format!("document-{}", document.name));
     furnish(&folder, network, root);
     let ran = document.commands.iter().map(|line| {
-        let finished = network.shell(folder.folder(), line);
+        let finished = network.shell(folder.folder(), line, patience);
         let is_good = finished.code.is_some_and(|code| CODES.contains(&code));
         let said = format!(
             "{}: {line}\n{:?} {}",
@@ -225,14 +228,21 @@ fn every_command_of_the_documents_runs_as_it_stands_there() {
     Finished::new("openssl", certify.output().unwrap()).succeeded();
     let network = Network::new(&folder);
     let _responder = network.responder(&folder);
-    let failed: Vec<String> = thread::scope(|scope| {
+    let [first, again] = PATIENCE_SECONDS;
+    let failed: Vec<&Document> = thread::scope(|scope| {
         let with_commands = documents.iter().filter(|each| !each.commands.is_empty());
         let running: Vec<_> = with_commands
-            .map(|document| scope.spawn(|| failures(document, &network, &root)))
+            .map(|it| (it, scope.spawn(|| failures(it, &network, &root, first))))
             .collect();
-        let ended = running.into_iter().map(|each| each.join().unwrap());
-        ended.flatten().collect()
+        let ended = running.into_iter();
+        let ended = ended.map(|(document, each)| (document, each.join().unwrap()));
+        let failed = ended.filter(|(_, failures)| !failures.is_empty());
+        failed.map(|(document, _)| document).collect()
     });
+    let failed = failed.into_iter();
+    let failed: Vec<String> = failed
+        .flat_map(|it| failures(it, &network, &root, again))
+        .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 

@@ -12,8 +12,9 @@ use testing::wait;
 
 use crate::process::{THRONG, throng};
 
-/// The first client goes through a large table without an entry again and again, from half a second
-/// on. That is a function in C that nobody counts, so it takes long until somebody looks.
+/// The first client moves all of a large table up again and again, from half a second on. A
+/// function in C counts as one instruction, so it uses half a minute of CPU time until its
+/// instructions are looked at.
 const HANGS: &str = include_str!("hangs.lua");
 
 #[test]
@@ -73,8 +74,8 @@ fn a_simulation_that_is_stuck_is_left_behind_at_a_signal_with_its_record() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It is stuck by then, and looks whether it is to end long after: after 4 s of CPU time, where
-    // tables take half a second.
+    // It is stuck by then on the slowest CPU: its tables take a tenth of a second on a fast one.
+    // It looks long after that whether it is to end.
     wait::until_child(&mut child, "a script that is stuck", |child| {
         cpu_seconds(child) >= 2
     });
