@@ -67,8 +67,10 @@ fn shell(cluster: &Cluster, name: &str, lines: &str) -> (Finished, String) {
         .replace("VERSION", env!("CARGO_PKG_VERSION"));
     let finished = cluster.shell(&text, "");
     if finished.code != Some(0) {
-        let said = std::fs::read_to_string(format!("{folder}/said"));
-        eprintln!("case {name}: {}", said.unwrap_or_default());
+        for file in ["first", "said"] {
+            let said = std::fs::read_to_string(format!("{folder}/{file}"));
+            eprintln!("case {name}, {file}: {}", said.unwrap_or_default());
+        }
     }
     (finished, folder)
 }
