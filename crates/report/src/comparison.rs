@@ -1,5 +1,5 @@
-//! Transports compared, as text, JSON and CSV: a table of the transports, the cost of each step,
-//! and what limited each run.
+//! Transports compared, as text, JSON and CSV: the conclusion, a table of the transports, the cost
+//! of each step, and what limited each run.
 
 use std::fmt::Write;
 
@@ -8,9 +8,11 @@ use measure::Limit;
 use measure::comparison::{Change, ComparedRun, Contender, Cost, Figures};
 use measure::notation::{count, counted, decimal, fraction, latency, percent, rate};
 
-use crate::table::{Align, Table};
+use crate::summary::indented;
+use crate::table::{Align, Table, write_columns};
 use crate::text;
 
+mod conclusion;
 mod csv;
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,11 @@ const ACROSS: usize = 6;
 
 /// The comparison for people, ending in a line break.
 pub fn text(comparison: &Comparison) -> String {
-    let mut text = header(comparison);
+    let mut text = String::new();
+    for line in conclusion::lines(comparison) {
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = write!(text, "\n{}", header(comparison));
     let _ = write!(text, "\nTransports\n{}", transports(comparison));
     if !comparison.costs.is_empty() {
         let _ = write!(text, "\nCosts\n{}", costs(comparison));
@@ -37,7 +43,9 @@ pub fn text(comparison: &Comparison) -> String {
         text.push('\n');
     }
     for note in &comparison.notes {
-        let _ = writeln!(text, "note: {note}");
+        for line in indented("note: ", 6, note, usize::MAX) {
+            let _ = writeln!(text, "{line}");
+        }
     }
     text
 }
@@ -210,15 +218,15 @@ fn by_limit(contender: &Contender) -> Vec<(&ComparedRun, usize)> {
 }
 
 fn costs(comparison: &Comparison) -> String {
-    let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Left]);
+    let mut rows = Vec::new();
     for cost in &comparison.costs {
         let none = String::new;
         let step = format!("{} -> {}", cost.from, cost.to);
-        table.row([step, none(), none(), none()]);
+        rows.push([step, none(), none(), none()]);
         let change = cost.achieved_qps.as_ref();
         let qps = change.map_or_else(|| "-".into(), |it| signed(it.difference, rate));
         let share = change.map_or_else(none, percent_of);
-        table.row(["  achieved".into(), qps, share, servers(cost)]);
+        rows.push(["  achieved".into(), qps, share, servers(cost)]);
         for (name, change) in [
             ("  mean latency", cost.latency_mean_ns),
             ("  p50 latency", cost.latency_p50_ns),
@@ -227,12 +235,39 @@ fn costs(comparison: &Comparison) -> String {
         ] {
             if let Some(change) = change {
                 let difference = signed(change.difference, latency);
-                table.row([name.into(), difference, percent_of(&change), none()]);
+                rows.push([name.into(), difference, percent_of(&change), none()]);
             }
         }
     }
+    with_sentences(
+        [Align::Left, Align::Right, Align::Right, Align::Left],
+        &rows,
+    )
+}
+
+/// Rows whose last cells are sentences: long ones go on in the next line, below their beginning.
+fn with_sentences<const COLUMNS: usize>(
+    align: [Align; COLUMNS],
+    rows: &[[String; COLUMNS]],
+) -> String {
+    let marked = rows.iter().map(|row| {
+        let mut row = row.clone();
+        row[COLUMNS - 1] = "|".into();
+        row
+    });
+    let mut starts = String::new();
+    write_columns(&mut starts, &align, &marked.collect::<Vec<_>>());
     let mut text = String::new();
-    table.write_to(&mut text);
+    for (start, row) in starts.lines().zip(rows) {
+        let start = start.trim_end_matches('|');
+        let sentence = &row[COLUMNS - 1];
+        if sentence.is_empty() {
+            let _ = writeln!(text, "{}", start.trim_end());
+        }
+        for line in indented(start, start.chars().count(), sentence, usize::MAX) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
     text
 }
 
@@ -273,11 +308,11 @@ pub(crate) fn signed(difference: f64, words: impl Fn(f64) -> String) -> String {
 }
 
 fn verdicts(comparison: &Comparison) -> String {
-    let mut table = Table::new([Align::Left; 4]);
+    let mut rows = Vec::new();
     for contender in &comparison.transports {
         for (run, number) in by_limit(contender) {
             let all = counted(contender.runs.len() as u64, "run");
-            table.row([
+            rows.push([
                 contender.transport.to_string(),
                 run.limit.name().into(),
                 format!("{number} of {all}"),
@@ -285,7 +320,5 @@ fn verdicts(comparison: &Comparison) -> String {
             ]);
         }
     }
-    let mut text = String::new();
-    table.write_to(&mut text);
-    text
+    with_sentences([Align::Left; 4], &rows)
 }

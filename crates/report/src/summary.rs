@@ -19,7 +19,7 @@ mod sparkline;
 #[cfg(test)]
 mod tests;
 
-use rounding::round_figures;
+pub(crate) use rounding::round_figures;
 
 /// Lines of a result.
 pub const LINES_MAX: usize = 25;
@@ -383,7 +383,7 @@ fn labelled(label: &str, words: &str, most: usize) -> Vec<String> {
 }
 
 /// Words in a number of lines at most: after `first`, then indented by a number of columns.
-fn indented(first: &str, indent: usize, words: &str, most: usize) -> Vec<String> {
+pub(crate) fn indented(first: &str, indent: usize, words: &str, most: usize) -> Vec<String> {
     let width = COLUMNS_MAX - indent;
     let mut lines: Vec<String> = Vec::new();
     let mut left = words.trim();

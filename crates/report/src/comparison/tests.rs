@@ -63,10 +63,15 @@ fn transports_that_held_the_rate_asked_for_have_no_factor() {
     let mut records = vec![example::udp_self_test(), example::udp_self_test()];
     records[1].scenario.transport = Transport::Doq.into();
     let text = text(&compare(&records));
-    let line = "    achieved      0.0 qps  0.0 %  no factor: udp held the rate asked for (1 of 1 \
-                run), doq held the rate asked for (1 of 1 run)\n";
-    assert!(text.contains(line), "{text}");
-    assert!(text.starts_with("throng 0.1.0: self-test, udp, doq compared, 1 run each"));
+    let why = "no factor: udp held the rate asked for (1 of 1 run), doq held the\n";
+    let lines = format!(
+        "    achieved      0.0 qps  0.0 %  {why}{:34}rate asked for",
+        ""
+    );
+    assert!(text.contains(&lines), "{text}");
+    assert!(text.starts_with("Self-test. No factor between the transports: the rate was given"));
+    let header = "\n\nthrong 0.1.0: self-test, udp, doq compared, 1 run each";
+    assert!(text.contains(header), "{text}");
 }
 
 #[test]

@@ -93,33 +93,49 @@ Transports
 
 Costs
   udp -> tcp
-    achieved      0.0 qps  0.0 %  no factor: udp held the rate asked for (1 of 1 run), tcp held \
-the rate asked for (1 of 1 run)
+    achieved      0.0 qps  0.0 %  no factor: udp held the rate asked for (1 of 1 run), tcp held the
+                                  rate asked for (1 of 1 run)
     mean latency     0 ns  0.0 %
     p50 latency      0 ns  0.0 %
     p95 latency      0 ns  0.0 %
     p99 latency      0 ns  0.0 %
 
 Verdicts
-  udp  rate  1 of 1 run  100.00 % of the queries offered at 1,000.0 qps were answered and sent on \
-time (p99 0 ns late)
-  tcp  rate  1 of 1 run  100.00 % of the queries offered at 1,000.0 qps were answered and sent on \
-time (p99 0 ns late)
+  udp  rate  1 of 1 run  100.00 % of the queries offered at 1,000.0 qps were answered and sent on
+                         time (p99 0 ns late)
+  tcp  rate  1 of 1 run  100.00 % of the queries offered at 1,000.0 qps were answered and sent on
+                         time (p99 0 ns late)
 
 note: one run of a transport shows no spread: --repeat 5
-note: the target is the responder built into this tool: the costs are those of both, not of a \
-server
+note: the target is the responder built into this tool: the costs are those of both, not of a server
 ";
 
     for _ in 0..2 {
         let text = throng(&format!("{COMPARE} {flags}")).succeeded();
-        let (first, rest) = text.split_once('\n').unwrap();
+        let (conclusion, result) = text.split_once("\n\n").unwrap();
+        assert_eq!(
+            conclusion,
+            "Self-test. No factor between the transports: the rate was given, which is no \
+             capacity; leave out\n  --rate to compare capacities"
+        );
+        let (header, rest) = result.split_once('\n').unwrap();
         assert!(
-            first.ends_with(": self-test, udp, tcp compared, 1 run each in turn"),
-            "{first}"
+            header.ends_with(": self-test, udp, tcp compared, 1 run each in turn"),
+            "{header}"
         );
         assert_eq!(rest, expected, "{rest}");
     }
+}
+
+#[test]
+fn result_begins_with_the_servers_that_each_transport_needs() {
+    let flags = "--driver sim --transports udp,tcp --outstanding 100 --duration 1s \
+                 --sim-service-time 50us --sim-accept-time 10us";
+    let text = throng(&format!("{COMPARE} {flags}")).succeeded();
+    let first = "Self-test. Servers for the same rate, against udp: tcp 1.00 times\n\nthrong ";
+    assert!(text.starts_with(first), "{text}");
+    let long = text.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(long, None);
 }
 
 #[test]
