@@ -11,6 +11,7 @@ mod bad_input;
 mod call;
 mod capacity;
 mod claims;
+mod coming_from;
 mod compare;
 mod compare_transports;
 #[path = "../../../../measure/tests/conforms/mod.rs"]
@@ -33,6 +34,7 @@ mod mistakes;
 mod names;
 mod observing;
 mod ping;
+mod pitfalls;
 mod processes;
 mod profile;
 mod query_logs;
