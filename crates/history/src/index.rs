@@ -237,9 +237,14 @@ fn take_in(transaction: &Transaction<'_>, file: &File) -> Result<bool, HistoryEr
 }
 
 fn read(file: &File) -> Result<RunRecord, String> {
-    if file.octets > OCTETS_MAX {
-        return Err(format!("{} bytes are too many for a record", file.octets));
+    read_bounded(&file.path, file.octets)
+}
+
+/// The record in a file of that size.
+pub(crate) fn read_bounded(path: &Path, octets: u64) -> Result<RunRecord, String> {
+    if octets > OCTETS_MAX {
+        return Err(format!("{octets} bytes are too many for a record"));
     }
-    let text = fs::read_to_string(&file.path).map_err(|error| error.to_string())?;
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
     RunRecord::from_json(&text)
 }

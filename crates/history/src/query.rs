@@ -79,7 +79,7 @@ impl History {
         }
     }
 
-    fn entry(&self, id: i64, file: String) -> Result<Entry, HistoryError> {
+    pub(crate) fn entry(&self, id: i64, file: String) -> Result<Entry, HistoryError> {
         let mut facts = self
             .connection
             .prepare_cached("SELECT name, value FROM fact WHERE run = ?1")?;

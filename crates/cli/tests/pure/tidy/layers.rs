@@ -57,7 +57,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 19] = [
     ("engine", &["script", "load", "driver", "measure", "proto"]),
     ("responder", &["driver", "measure", "proto", "settings"]),
     ("report", &["measure", "testing"]),
-    ("history", &["measure"]),
+    ("history", &["measure", "testing"]),
     ("observe", &["measure", "proto", "testing"]),
     ("testing", &["measure"]),
     ("capture", &["load", "proto"]),
