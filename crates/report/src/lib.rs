@@ -18,7 +18,7 @@
 //!   lists what may vary.
 //! * `over_time`, `distributions`, `sweep`: the charts. A long run is put into bins that keep the
 //!   least and the greatest of their intervals.
-//! * `live`: charts of a run that goes on.
+//! * `live`: charts of a run that goes on. `trend`: a figure of many runs over time.
 //! * `chart`: charts as data; `chart::svg` draws them.
 //! * `doctor`: what `throng doctor` found, the worst first; the same cures are the advice of
 //!   reports.
@@ -65,6 +65,7 @@ pub mod table;
 mod targets;
 pub mod text;
 pub mod trace;
+pub mod trend;
 
 #[cfg(test)]
 mod example;
