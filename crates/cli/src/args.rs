@@ -27,6 +27,7 @@ use probe::{EvalArguments, PingArguments, TraceArguments};
 use ramp::RampArguments;
 use replay::ReplayArguments;
 pub(crate) use run::{NamesFormat, RunArguments, RunCommand};
+pub(crate) use serve::ServeArguments;
 pub(crate) use tls::{ClientCertificatePolicy, ServerTlsArguments, TlsArguments};
 pub(crate) use values::{Chosen, DocumentFormat, Format};
 use values::{FASTER, count, count_from, count_within, length, none_or, refusal};
@@ -57,6 +58,7 @@ pub(crate) mod questions;
 pub(crate) mod ramp;
 pub(crate) mod replay;
 mod run;
+mod serve;
 pub(crate) mod server_model;
 pub(crate) mod sockets;
 pub(crate) mod stub;
@@ -99,6 +101,11 @@ pub(crate) enum Command {
     Experiment(ExperimentArguments),
     /// List recorded runs, show one, follow a metric over versions
     History(HistoryArguments),
+    /// Show the records of a folder in browsers: reports, comparisons, trends
+    ///
+    /// Read only. Exit codes: 0 after Ctrl-C, SIGTERM or SIGHUP; 2 if there is no such folder or
+    /// the address cannot be used
+    Serve(ServeArguments),
     /// Run a command with its agents in Kubernetes or on hosts that dial its lead
     Fleet(FleetArguments),
     /// Answer queries: a synthetic target with programmable behaviour

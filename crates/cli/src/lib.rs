@@ -43,6 +43,7 @@
 //!   are read, pipes but once; `reports`: `throng report`; `schemas`: `throng schema`.
 //! * `metrics`: `--metrics`, which the crate `exporter` serves; `tui`: `--tui`, and `web`: `--web`,
 //!   which the crates of these names draw.
+//! * `serve`: `throng serve`, the pages of the crate `web` over the records of a folder.
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
@@ -109,6 +110,7 @@ mod scenario;
 mod schemas;
 mod script;
 mod secrets;
+mod serve;
 mod servers;
 mod shell;
 mod signals;

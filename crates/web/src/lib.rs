@@ -1,4 +1,4 @@
-//! `--web`: the live snapshots of a command as a page in browsers.
+//! `--web`: the live snapshots of a command as a page in browsers; `throng serve`: stored records.
 //!
 //! A reader of [`lab::live::Live`] like any other: no worker knows of it. One thread reads the
 //! snapshots and renders each once, another one sends the result to all browsers; both run at a low
@@ -11,6 +11,7 @@
 //! * `fragments`: that as parts of a page, without I/O; `page`: the page around them, its script
 //!   and what browsers may do with it.
 //! * `events`: the newest events in a ring, and the position of each browser in it.
+//! * `archive`: the records of a folder as pages, for `throng serve`.
 //! * `request`: which requests are answered, without I/O. `connection`: how many there may be, and
 //!   for how long. `server`: the threads.
 
@@ -20,6 +21,7 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+mod archive;
 mod bins;
 mod connection;
 mod events;
@@ -29,6 +31,7 @@ mod request;
 mod server;
 mod watched;
 
+pub use archive::{Archive, ArchiveServer};
 pub use bins::POINTS_MAX;
 pub use connection::CONNECTIONS_MAX;
 pub use events::EVENTS_MAX;

@@ -3,6 +3,9 @@
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
 
+/// Most bytes of a path and its query: many times those of any link of a page.
+pub(crate) const TARGET_BYTES_MAX: usize = 4_096;
+
 /// Who may see the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -43,6 +46,7 @@ pub(crate) enum Refusal {
     WrongHost,
     NotFound,
     NotAllowed,
+    TooLong,
     TooMany,
 }
 
@@ -57,27 +61,37 @@ impl Refusal {
             Refusal::WrongHost => (403, "use the IP address in place of a name\n"),
             Refusal::NotFound => (404, "the page is at /\n"),
             Refusal::NotAllowed => (405, "this page is read only\n"),
+            Refusal::TooLong => (414, "the address is too long\n"),
             Refusal::TooMany => (503, "too many connections: close other pages\n"),
         }
     }
 }
 
 impl Asked<'_> {
-    pub(crate) fn answer(&self, access: &Access) -> Answer {
+    /// Why it is not answered, whatever it is about.
+    pub(crate) fn refusal(&self, access: &Access) -> Option<Refusal> {
         if self.is_refused {
-            return Answer::Refusal(Refusal::TooMany);
+            return Some(Refusal::TooMany);
         }
         match access {
             Access::Loopback if !self.host.is_some_and(is_address) => {
-                return Answer::Refusal(Refusal::WrongHost);
+                return Some(Refusal::WrongHost);
             }
             Access::Token(token) if !self.has_token(token) => {
-                return Answer::Refusal(Refusal::Unauthorized);
+                return Some(Refusal::Unauthorized);
             }
             Access::Loopback | Access::Token(_) => {}
         }
         if !matches!(self.method, "GET" | "HEAD") {
-            return Answer::Refusal(Refusal::NotAllowed);
+            return Some(Refusal::NotAllowed);
+        }
+        let is_too_long = self.path.len() + self.query.len() > TARGET_BYTES_MAX;
+        is_too_long.then_some(Refusal::TooLong)
+    }
+
+    pub(crate) fn answer(&self, access: &Access) -> Answer {
+        if let Some(refusal) = self.refusal(access) {
+            return Answer::Refusal(refusal);
         }
         match self.path {
             "/" => Answer::Page,
@@ -234,6 +248,14 @@ mod tests {
             ..asked
         };
         assert_eq!(after(wrong), Answer::Events { after: None });
+    }
+
+    #[test]
+    fn address_that_is_too_long_gets_414() {
+        let long = "x".repeat(TARGET_BYTES_MAX);
+        let query = |query| Asked { query, ..GET };
+        assert_eq!(refusal(query(&long), &Access::Loopback), Some(414));
+        assert_eq!(refusal(query(&long[1..]), &Access::Loopback), None);
     }
 
     #[test]

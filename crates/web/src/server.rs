@@ -27,6 +27,8 @@ use crate::page;
 use crate::request::{Access, Answer, Asked, Refusal};
 use crate::watched::Watched;
 
+/// What pages of a command that goes on are called where they cannot be served.
+const LIVE_PAGE: &str = "the live page";
 /// How long the end of a command waits for browsers that are connected.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it waits for the newest snapshot to be rendered.
@@ -34,6 +36,8 @@ const RENDERING: Duration = Duration::from_secs(1);
 /// Snapshots that came together and are rendered one by one. Of more only the newest is: they come
 /// faster than they can be looked at.
 const RENDERED_MAX: usize = 4;
+/// The type of pages.
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
@@ -54,11 +58,12 @@ impl Server {
     /// The address cannot be listened on, or the system gives no thread or token.
     pub fn start(live: &Live, address: SocketAddr, command: &str) -> Result<Server, ListenError> {
         let start = || {
-            let listener = TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            let bound = listener.local_addr()?;
+            let Bound {
+                listener,
+                address: bound,
+                access,
+            } = Bound::new(address)?;
             let hub = Arc::new(Hub::default());
-            let access = access(bound)?;
             live.want_groups();
             live.want_verdicts();
             let follower = follow(live, command, Arc::clone(&hub))?;
@@ -74,7 +79,9 @@ impl Server {
             let thread = thread::Builder::new().name("web".to_owned());
             let thread = thread.spawn(move || {
                 yield_to_workers();
-                runtime.block_on(serve(listener, page));
+                let hub = Arc::clone(&page.hub);
+                let app = Router::new().fallback(answer).with_state(page);
+                runtime.block_on(serve(listener, hub, app));
             })?;
             Ok(Server {
                 address: bound,
@@ -84,16 +91,12 @@ impl Server {
                 thread: Some(thread),
             })
         };
-        start().map_err(|error| ListenError::new("the live page", address, error))
+        start().map_err(|error| ListenError::new(LIVE_PAGE, address, error))
     }
 
     /// Where the page is. Where it needs a token, this is the only place that has it.
     pub fn url(&self) -> String {
-        let token = match &self.access {
-            Access::Loopback => String::new(),
-            Access::Token(token) => format!("?token={token}"),
-        };
-        format!("http://{}/{token}", self.address)
+        url(self.address, &self.access)
     }
 
     /// How many pages are connected.
@@ -124,6 +127,36 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end(None);
     }
+}
+
+/// An address that is listened on, and who may see what is there.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) access: Access,
+}
+
+impl Bound {
+    pub(crate) fn new(address: SocketAddr) -> io::Result<Bound> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Bound {
+            listener,
+            address,
+            access: access(address)?,
+        })
+    }
+}
+
+/// Where the first page is, with its token if it needs one.
+pub(crate) fn url(address: SocketAddr, access: &Access) -> String {
+    let token = match access {
+        Access::Loopback => String::new(),
+        Access::Token(token) => format!("?token={token}"),
+    };
+    format!("http://{address}/{token}")
 }
 
 /// Elsewhere than on loopback, other hosts reach it.
@@ -169,8 +202,7 @@ struct Shown {
 }
 
 /// Answers until the end is there and browsers have it, or their time is over.
-async fn serve(listener: TcpListener, shown: Arc<Shown>) {
-    let hub = Arc::clone(&shown.hub);
+pub(crate) async fn serve(listener: TcpListener, hub: Arc<Hub>, app: Router) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;
     };
@@ -178,7 +210,6 @@ async fn serve(listener: TcpListener, shown: Arc<Shown>) {
         listener,
         hub: Arc::clone(&hub),
     };
-    let app = Router::new().fallback(answer).with_state(shown);
     let app = app.into_make_service_with_connect_info::<Peer>();
     let mut serving = pin!(axum::serve(bounded, app).into_future());
     let mut ending = pin!(async {
@@ -198,22 +229,13 @@ async fn answer(
     ConnectInfo(peer): ConnectInfo<Peer>,
     request: Request,
 ) -> Response {
-    let headers = request.headers();
-    let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
-    let asked = Asked {
-        method: request.method().as_str(),
-        path: request.uri().path(),
-        query: request.uri().query().unwrap_or_default(),
-        host: host(headers),
-        last_event_id: text("last-event-id"),
-        is_refused: peer.note_request(),
-    };
+    let asked = asked(&request, &peer);
     let is_head = request.method() == Method::HEAD;
     match asked.answer(&shown.access) {
         Answer::Page => {
             let (fragments, number) = shown.hub.newest();
             let page = page::render(&shown.command, &fragments, number);
-            shown.respond(200, "text/html; charset=utf-8", page.into())
+            respond(&shown.policy, (200, HTML), page.into())
         }
         Answer::Events { after } => {
             let body = match is_head {
@@ -228,12 +250,26 @@ async fn answer(
                 }
             };
             // The end of the stream is that of the connection: then all of it was sent.
-            let mut response = shown.respond(200, "text/event-stream", body);
+            let mut response = respond(&shown.policy, (200, "text/event-stream"), body);
             let close = header::HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
             response
         }
-        Answer::Refusal(refusal) => shown.refuse(refusal),
+        Answer::Refusal(refusal) => refuse(&shown.policy, refusal),
+    }
+}
+
+/// What decides how a request is answered.
+pub(crate) fn asked<'a>(request: &'a Request, peer: &Peer) -> Asked<'a> {
+    let headers = request.headers();
+    let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
+    Asked {
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        query: request.uri().query().unwrap_or_default(),
+        host: host(headers),
+        last_event_id: text("last-event-id"),
+        is_refused: peer.note_request(),
     }
 }
 
@@ -246,37 +282,39 @@ fn host(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-impl Shown {
-    fn refuse(&self, refusal: Refusal) -> Response {
-        let (status, words) = refusal.words();
-        let mut response = self.respond(status, "text/plain; charset=utf-8", words.into());
-        let headers = response.headers_mut();
-        match refusal {
-            Refusal::NotAllowed => {
-                let allowed = header::HeaderValue::from_static("GET, HEAD");
-                headers.insert(header::ALLOW, allowed);
-            }
-            Refusal::TooMany => {
-                let close = header::HeaderValue::from_static("close");
-                headers.insert(header::CONNECTION, close);
-            }
-            Refusal::Unauthorized | Refusal::WrongHost | Refusal::NotFound => {}
+pub(crate) fn refuse(policy: &str, refusal: Refusal) -> Response {
+    let (status, words) = refusal.words();
+    let mut response = respond(policy, (status, "text/plain; charset=utf-8"), words.into());
+    let headers = response.headers_mut();
+    match refusal {
+        Refusal::NotAllowed => {
+            let allowed = header::HeaderValue::from_static("GET, HEAD");
+            headers.insert(header::ALLOW, allowed);
         }
-        response
+        Refusal::TooMany => {
+            let close = header::HeaderValue::from_static("close");
+            headers.insert(header::CONNECTION, close);
+        }
+        Refusal::Unauthorized | Refusal::WrongHost | Refusal::NotFound | Refusal::TooLong => {}
     }
+    response
+}
 
-    fn respond(&self, status: u16, content_type: &'static str, body: Body) -> Response {
-        let response = Response::builder()
-            .status(status)
-            .header(header::CONTENT_TYPE, content_type)
-            .header(header::CONTENT_SECURITY_POLICY, self.policy.as_str())
-            .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
-            .header(header::CACHE_CONTROL, "no-store")
-            .header(header::REFERRER_POLICY, "no-referrer")
-            .header("cross-origin-resource-policy", "same-origin")
-            .body(body);
-        response.expect("all of them are valid headers")
-    }
+pub(crate) fn respond(
+    policy: &str,
+    (status, content_type): (u16, &'static str),
+    body: Body,
+) -> Response {
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, content_type)
+        .header(header::CONTENT_SECURITY_POLICY, policy)
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .header(header::CACHE_CONTROL, "no-store")
+        .header(header::REFERRER_POLICY, "no-referrer")
+        .header("cross-origin-resource-policy", "same-origin")
+        .body(body);
+    response.expect("all of them are valid headers")
 }
 
 /// Events for one browser, each when its connection has room for it.

@@ -520,6 +520,21 @@ pub(super) const OF_COMMAND: &[(&str, &[&str], &str)] = &[
         &["--json", "--csv"],
         "give --format json or --format csv",
     ),
+    (
+        "serve",
+        &["--listen"],
+        "it shows run records; `throng responder --listen` answers queries",
+    ),
+    (
+        "serve",
+        &["--port", "-p", "--bind", "--address", "--addr", "--host"],
+        "give --web ADDRESS:PORT",
+    ),
+    (
+        "serve",
+        &["--records", "--folder", "--dir", "--in"],
+        "give the folder alone: `throng serve FOLDER`",
+    ),
     ("report", &["--html"], "give --format html, or -o page.html"),
     ("report", &["--json"], "give --format json"),
     ("report", &["--csv"], "give --format csv"),
@@ -592,7 +607,7 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
         "find the highest rate with `throng capacity`",
     ),
     (
-        &["serve", "server", "mock", "listen", "respond", "echo"],
+        &["server", "mock", "listen", "respond", "echo"],
         "answer queries with `throng responder`",
     ),
     (

@@ -19,6 +19,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
             "experiment",
             "report",
             "history",
+            "serve",
             "merge",
         ],
     ),
@@ -134,6 +135,14 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
             "throng history list --records records",
             "throng history show run.json",
             "throng history trend p99 --records records",
+        ],
+    ),
+    (
+        "serve",
+        &[
+            "throng serve records                             at a free port, which it prints",
+            "throng serve records --web 127.0.0.1:8053        at this port of this host",
+            "throng serve records --web 0.0.0.0:8053          for other hosts, with a token",
         ],
     ),
     (

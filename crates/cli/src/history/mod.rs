@@ -5,7 +5,7 @@ mod trend;
 
 use std::process::ExitCode;
 
-use history::{Condition, History, HistoryError};
+use history::{Condition, History, HistoryError, Update};
 use measure::metric::{Metric, TimeUnit};
 
 use crate::args::experiment::{HistoryArguments, HistoryCommand, Selection};
@@ -72,6 +72,18 @@ pub(crate) fn execute(arguments: &HistoryArguments) -> Result<ExitCode, Failure>
 fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
     let mut history = History::open(&selection.folder)?;
     let update = history.update()?;
+    warn_of_unreadable(&update);
+    if update.runs == 0 {
+        let what = format!("no run records in {}", selection.folder.display());
+        let hint =
+            "give --records a folder with records that --record or an experiment has written";
+        return Err(Failure::usage(what, hint));
+    }
+    Ok((history, &selection.conditions))
+}
+
+/// Names files that are not run records.
+pub(crate) fn warn_of_unreadable(update: &Update) {
     for unreadable in update.unreadable.iter().take(UNREADABLE_SHOWN) {
         tell!(
             "warning: {} is not a run record: {}",
@@ -82,13 +94,6 @@ fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
     if let Some(more @ 1..) = update.unreadable.len().checked_sub(UNREADABLE_SHOWN) {
         tell!("warning: {more} more files are not run records");
     }
-    if update.runs == 0 {
-        let what = format!("no run records in {}", selection.folder.display());
-        let hint =
-            "give --records a folder with records that --record or an experiment has written";
-        return Err(Failure::usage(what, hint));
-    }
-    Ok((history, &selection.conditions))
 }
 
 /// No run has both the fact and the figure.

@@ -33,7 +33,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 19] = [
         &["lab", "observe", "measure", "settings", "testing"],
     ),
     ("tui", &["lab", "report", "measure"]),
-    ("web", &["lab", "report", "measure", "testing"]),
+    ("web", &["lab", "report", "history", "measure", "testing"]),
     (
         "lab",
         &[

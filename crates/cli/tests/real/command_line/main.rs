@@ -72,6 +72,7 @@ mod run;
 mod running;
 mod scenarios;
 mod scripts;
+mod serve;
 mod server_cells;
 mod stopped;
 mod stub_resolvers;

@@ -12,19 +12,26 @@ use super::{REPORT, publish, start};
 /// The longest that the browser may take, in seconds.
 const SECONDS_MAX: &str = "300";
 
+/// A browser that prints the elements of a page, with a profile in that folder.
+pub(crate) fn chromium(folder: &Folder) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", SECONDS_MAX, "chromium", "--headless"]);
+    command.args(["--no-sandbox", "--disable-gpu", "--no-first-run"]);
+    command.args(["--disable-background-networking", "--disable-dev-shm-usage"]);
+    command.arg("--dump-dom");
+    command.arg(format!("--user-data-dir={}", folder.path("profile")));
+    command
+}
+
 /// What a browser makes of the page: its elements once no event follows any more. `end` ends the
 /// server when the page is connected.
 fn watch(name: &str, end: impl FnOnce(&Live, Server)) -> String {
     let folder = Folder::new(name);
     let live = Live::default();
     let server = start(&live);
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", SECONDS_MAX, "chromium", "--headless"]);
-    command.args(["--no-sandbox", "--disable-gpu", "--no-first-run"]);
-    command.args(["--disable-background-networking", "--disable-dev-shm-usage"]);
+    let mut command = chromium(&folder);
     // Its clock does not go on while events may come.
-    command.args(["--virtual-time-budget=100000", "--dump-dom"]);
-    command.arg(format!("--user-data-dir={}", folder.path("profile")));
+    command.arg("--virtual-time-budget=100000");
     command.arg(server.url());
     let browser = thread::spawn(move || command.output().unwrap());
     testing::wait::until("the page is connected", || server.pages() == 1);

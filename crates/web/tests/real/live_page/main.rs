@@ -1,7 +1,9 @@
-//! The live page over sockets: events, browsers that are slow, cut off or too many, and its end.
+//! The live page and stored records over sockets: events, browsers that are slow, cut off or too
+//! many, and its end.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod archive;
 mod browser;
 mod chromium;
 

@@ -13,7 +13,7 @@ kxdpgun             | `kxdpgun` is not a command   | throng run
 flame               | `flame` is not a command     | throng run
 stress              | `stress` is not a command    | throng ramp
 max                 | `max` is not a command       | throng capacity
-serve               | `serve` is not a command     | throng responder
+mock                | `mock` is not a command      | throng responder
 diff                | `diff` is not a command      | throng compare
 dig                 | `dig` is not a command       | throng ping
 traceroute          | `traceroute` is not a command | throng trace
@@ -47,6 +47,7 @@ fleet start         | `throng fleet start` is not  | throng fleet run
 fleet ls            | `throng fleet ls` is not     | throng fleet status
 names generate      | `throng names generate` is   | throng names records
 script run x        | `throng script run` is not   | throng script check
+serve               | <FOLDER>                     | throng serve --help
 merge               | <RECORD>                     | throng merge --help
 report missing.json | cannot read missing.json     | check that the file
 experiment run missing.toml | cannot read the experiment | TOML file

@@ -95,6 +95,10 @@ history list --limit 5   | unknown argument `--limit`     | --last N
 history --records .      | unknown argument `--records`   | history list --records
 history list --where x   | not of the form NAME=VALUE     | transport=tcp
 history trend speed      | not a metric                   | qps
+serve . --port 80        | unknown argument `--port`      | --web ADDRESS:PORT
+serve --listen udp:x     | unknown argument `--listen`    | throng responder
+serve --records x        | unknown argument `--records`   | throng serve FOLDER
+serve . --web here       | not an address with a port     | 127.0.0.1:9350
 report --html            | unknown argument `--html`      | --format html
 report --record x        | unknown argument `--record`    | --output FILE
 fleet run --replicas 5   | unknown argument `--replicas`  | --agents N
