@@ -446,8 +446,12 @@ fn when_lost((of_burst, all): (u64, u64)) -> String {
         true => "nearly all in the burst with which the run began",
         false => "throughout the run",
     };
+    let were = match of_burst {
+        1 => "was",
+        _ => "were",
+    };
     format!(
-        ", {since} ({} were asked in the first 0.1 s)",
+        ", {since} ({} {were} asked in the first 0.1 s)",
         count(of_burst)
     )
 }
