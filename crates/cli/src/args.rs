@@ -126,6 +126,8 @@ pub(crate) enum Command {
     Merge(MergeArguments),
     /// Check scripts for --script
     Script(ScriptArguments),
+    /// Show the defaults in force, from files and environment variables
+    Config(ConfigArguments),
     /// Print the JSON Schemas of records, scenarios and other documents
     Schema(SchemaArguments),
     /// Measure the generator alone, for `bench/run`; people use `throng doctor --ceiling`
@@ -183,6 +185,14 @@ pub(crate) enum ScriptCommand {
         #[arg(long, default_value_t = 0, value_name = "NUMBER")]
         seed: u64,
     },
+}
+
+/// Arguments of `throng config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArguments {
+    /// Only those of this command, such as `run` or `experiment run`
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 /// Flags of `throng schema`.

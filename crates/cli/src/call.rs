@@ -12,9 +12,9 @@ use crate::args::{Arguments, Command};
 use crate::failure::{Failure, print};
 use crate::streams::{self, Substitutes};
 use crate::{
-    capacity, ceiling, command_line, compare, compare_transports, dnsperf, doctor, experiment, fit,
-    fleet, help, history, inputs, line, manual, names, probe, ramp, records, replay, reports,
-    responder, run_command, schemas, script, serve, servers, signals,
+    capacity, ceiling, command_line, compare, compare_transports, defaults, dnsperf, doctor,
+    experiment, fit, fleet, help, history, inputs, line, manual, names, probe, ramp, records,
+    replay, reports, responder, run_command, schemas, script, serve, servers, signals,
 };
 
 /// What a command is given.
@@ -74,8 +74,19 @@ pub(crate) fn number_of(code: ExitCode) -> u8 {
     number.unwrap_or(u8::MAX)
 }
 
-/// Does what a command line asks for, the program's name its first word.
+/// Does what a command line asks for, the program's name its first word; what it does not say,
+/// defaults say.
 pub(crate) fn command(mut arguments: Vec<OsString>) -> ExitCode {
+    let is_whole = defaults::are_refused(&mut arguments);
+    execute_line(arguments, !is_whole)
+}
+
+/// As [`command`], without defaults.
+pub(crate) fn whole_command(arguments: Vec<OsString>) -> ExitCode {
+    execute_line(arguments, false)
+}
+
+fn execute_line(mut arguments: Vec<OsString>, has_defaults: bool) -> ExitCode {
     let called_as = (arguments.first()).and_then(|name| Path::new(name).file_name());
     if let Some(other) = called_as.and_then(drop_in) {
         return other(arguments.split_off(1));
@@ -97,14 +108,28 @@ pub(crate) fn command(mut arguments: Vec<OsString>) -> ExitCode {
         return exit_code(print(&page).map(|()| ExitCode::SUCCESS));
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
-    match command_line::parse(arguments) {
+    let line = match has_defaults {
+        true => defaults::apply(arguments),
+        false => Ok(defaults::Applied::none(arguments)),
+    };
+    let line = match line {
+        Ok(line) => line,
+        Err(failure) => return failure.report(),
+    };
+    let code = match command_line::parse(line.arguments.clone()) {
         Ok(mut arguments) => {
-            command_line::warn_of_visible_key(&mut arguments);
+            if !line.has("tsig") {
+                command_line::warn_of_visible_key(&mut arguments);
+            }
             exit_code(execute(arguments))
         }
         Err(error) => command_line::help(&error)
             .unwrap_or_else(|| command_line::wrong(&error, &subcommand.to_string_lossy()).report()),
+    };
+    if let Some(note) = line.note().filter(|_| code == ExitCode::from(2)) {
+        tell!("{note}");
     }
+    code
 }
 
 /// The command of another program that `throng` stands in for, whose flags are that program's.
@@ -150,6 +175,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
+        Command::Config(arguments) => defaults::execute(&arguments),
         Command::Schema(arguments) => schemas::execute(arguments.of),
         Command::Ceiling(arguments) => ceiling::execute(&arguments),
         Command::Man(arguments) => manual::man(&arguments),

@@ -110,6 +110,11 @@ pub(crate) fn end_with_parent() {
     }
 }
 
+/// True if this process is such a run, or was started by one.
+pub(crate) fn is_child() -> bool {
+    std::env::var_os(ENDS_WITH).is_some()
+}
+
 /// True if this process is such a run, and the one that made it has gone. The kernel says so once
 /// for each of its threads that had this process for a child: all of these signals are one.
 pub(crate) fn is_orphan() -> bool {

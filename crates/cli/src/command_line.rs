@@ -41,7 +41,7 @@ fn refused(reason: &str) -> clap::Error {
 }
 
 /// The flags of the run, or of the runs, that a command makes.
-fn run_of(command: &mut Command) -> Option<&mut RunArguments> {
+pub(crate) fn run_of(command: &mut Command) -> Option<&mut RunArguments> {
     match command {
         Command::Run(command) => Some(&mut command.run),
         Command::Replay(replay) => Some(&mut replay.run),

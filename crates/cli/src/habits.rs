@@ -141,7 +141,7 @@ pub(crate) fn meant(error: &clap::Error, subcommand: &str) -> Option<(String, St
 }
 
 /// A flag by its meaning, in a command that has what the cure names.
-fn flag(command: &Command, word: &str) -> Option<String> {
+pub(crate) fn flag(command: &Command, word: &str) -> Option<String> {
     let name = command.get_name();
     let own = OF_COMMAND
         .iter()

@@ -19,6 +19,7 @@
 //! * `command_line`: words to arguments, and what is said of those that are wrong; `habits`: what
 //!   other programs call it, and what to type here; `help`: the first screen of each command,
 //!   examples and topics.
+//! * `defaults`: what files and environment variables say where the command line is silent.
 //! * `run_command`: `throng run`, once or for each point of a sweep, and what is printed of it.
 //! * `scenario`: scenario files; a group is parsed as a command line of its own,
 //!   `scenario::events` splits groups into parts.
@@ -82,6 +83,7 @@ mod compare;
 mod compare_transports;
 mod completions;
 mod conditions;
+mod defaults;
 mod dnsperf;
 mod doctor;
 mod experiment;

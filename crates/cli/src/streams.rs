@@ -60,6 +60,17 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
     }
 }
 
+/// The names of all environment variables that begin like that.
+pub(crate) fn variables_like(prefix: &str) -> impl Iterator<Item = String> {
+    let names: Vec<OsString> = match &*substitutes() {
+        _ if IGNORES_VARIABLES.load(Ordering::Relaxed) => Vec::new(),
+        Some(used) => used.variables.keys().cloned().collect(),
+        None => std::env::vars_os().map(|(name, _)| name).collect(),
+    };
+    let names = names.into_iter().filter_map(|name| name.into_string().ok());
+    names.filter(move |name| name.starts_with(prefix))
+}
+
 /// Standard input.
 pub(crate) fn input() -> impl Read {
     let substitute = substitutes()

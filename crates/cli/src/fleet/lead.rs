@@ -68,7 +68,7 @@ pub(super) fn lead(arguments: &LeadArguments) -> Result<ExitCode, Failure> {
     rustix::stdio::dup2_stdout(&output).map_err(Failure::in_operation)?;
     let line = ["throng".to_owned()].into_iter();
     let line = line.chain(arguments.command.iter().cloned());
-    let code = call::command(line.map(Into::into).collect());
+    let code = call::whole_command(line.map(Into::into).collect());
     let number = call::number_of(code);
     let ended = files::write(Path::new(ENDED), Access::Umask, number.to_string());
     ended.map_err(Failure::in_operation)?;

@@ -26,7 +26,10 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Populations and captures", &["names", "fit", "script"]),
     ("Servers and fleets", &["responder", "lab", "line", "fleet"]),
     ("In place of others", &["dnsperf", "resperf", "queryperf"]),
-    ("Helpers", &["schema", "man", "completions", "licenses"]),
+    (
+        "Helpers",
+        &["config", "schema", "man", "completions", "licenses"],
+    ),
 ];
 
 /// Examples of each command, by its name; of one that has commands itself, of these.
@@ -204,6 +207,13 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "throng schema > record.schema.json",
             "throng schema verdict",
+        ],
+    ),
+    (
+        "config",
+        &[
+            "throng config                    the defaults of all commands",
+            "throng config run                those of one",
         ],
     ),
     ("man", &["throng man --output man1"]),
@@ -444,6 +454,27 @@ findings; `throng schema verdict` prints the rules.
 3    a condition of --fail-if or --require was not met, or `throng doctor` found a problem
 4    a condition of --abort-if ended the run early; its result is complete until then
 129, 130, 143  a signal ended it (SIGHUP, SIGINT, SIGTERM); the result is printed and recorded
+",
+    ),
+    (
+        "configuration",
+        "\
+Defaults for flags; later ones win, and what is typed wins over all:
+
+1. throng/throng.toml in $XDG_CONFIG_HOME, or ~/.config
+2. throng.toml in the working directory; it may set load, target, conditions and format only
+3. environment variables: THRONG_TIMEOUT=2s is --timeout 2s, THRONG_QUIET=1 is --quiet
+
+  [all]                      # all commands that have the flag
+  timeout = \"2s\"
+  [run]                      # one command; [experiment.run] is `throng experiment run`
+  server = [\"192.0.2.1\", \"192.0.2.2\"]
+  quiet = true
+
+THRONG_CONFIG=FILE reads that file only, THRONG_CONFIG=none reads none. `throng --no-defaults
+COMMAND` ignores files and variables. A default that contradicts what is typed, or what a scenario
+says, is left out. Sides of `compare`, cells of experiments and agents have no defaults.
+`throng config` shows the defaults in force.
 ",
     ),
     (

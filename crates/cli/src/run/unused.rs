@@ -10,14 +10,20 @@ use crate::run::{questions, tls};
 
 /// Refuses flags that have no effect where this run is.
 pub(super) fn reject_idle(arguments: &RunArguments) -> Result<(), Failure> {
-    let situation = situation(arguments);
-    for given in &arguments.given {
-        let idle = flags::find(&given.name).and_then(|flag| flag.idle(&situation));
-        if let Some((what, cure)) = idle {
-            return Err(unused(&format!("--{}", given.name), &what, &cure));
-        }
+    match idle(arguments).next() {
+        Some((name, what, cure)) => Err(unused(&format!("--{name}"), &what, &cure)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Flags without effect where this run is: name, what they have no effect on, and the cure.
+pub(crate) fn idle(arguments: &RunArguments) -> impl Iterator<Item = (&str, String, String)> {
+    let situation = situation(arguments);
+    arguments.given.iter().filter_map(move |given| {
+        let flag = flags::find(&given.name)?;
+        let (what, cure) = flag.idle(&situation)?;
+        Some((given.name.as_str(), what, cure))
+    })
 }
 
 /// Refuses what contradicts the rest of the run, or has no effect beside it.

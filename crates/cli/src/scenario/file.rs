@@ -294,7 +294,11 @@ impl<'a> Reader<'a> {
         format!("{}, line {}, {table}", self.path.display(), self.line(at))
     }
 
-    /// A fault at octet `at`.
+    /// File and line of octet `at`.
+    pub(crate) fn line_of(&self, at: usize) -> String {
+        format!("{}, line {}", self.path.display(), self.line(at))
+    }
+
     /// Where the file is.
     pub(crate) fn path(&self) -> &Path {
         self.path
@@ -302,12 +306,12 @@ impl<'a> Reader<'a> {
 
     /// The failure, and where in the file its cause is.
     pub(crate) fn of(&self, at: usize, failure: Failure) -> Failure {
-        failure.of(&format!("{}, line {}", self.path.display(), self.line(at)))
+        failure.of(&self.line_of(at))
     }
 
+    /// A fault at octet `at`.
     pub(crate) fn fault(&self, at: usize, what: &str, hint: &str) -> Failure {
-        let place = format!("{}, line {}", self.path.display(), self.line(at));
-        Failure::usage(format!("{place}: {what}"), hint)
+        Failure::usage(format!("{}: {what}", self.line_of(at)), hint)
     }
 }
 

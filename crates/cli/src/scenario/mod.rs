@@ -14,6 +14,7 @@ mod sweep;
 mod tests;
 mod totals;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -117,6 +118,27 @@ fn runs_of(
 pub(crate) fn groups_in(path: &Path, text: &str) -> Result<usize, Failure> {
     let runs = runs_of(&file::parse(path, text, Trust::Everything)?, &[])?;
     Ok(runs.iter().map(|(_, groups)| groups.len()).sum())
+}
+
+/// The flags that a scenario says anything about, and those for all of its groups.
+pub(crate) struct Stated {
+    pub(crate) names: BTreeSet<String>,
+    pub(crate) top: Vec<Given>,
+}
+
+/// What a scenario states; none if it cannot be read, which the run will say.
+pub(crate) fn stated(path: &Path) -> Option<Stated> {
+    let trust = Trust::Everything;
+    let file = read(Source { path, trust }).ok()?;
+    let inner = [&file.clients, &file.events].into_iter().flatten();
+    let tables = inner.chain(&file.sweep).chain([&file.top]);
+    let names = tables.flat_map(|table| table.flags.iter().map(|given| given.name.clone()));
+    let server = (!file.targets.is_empty()).then(|| "server".to_owned());
+    let clients = (!file.clients.is_empty()).then(|| "clients".to_owned());
+    Some(Stated {
+        names: names.chain(server).chain(clients).collect(),
+        top: file.top.flags,
+    })
 }
 
 fn read(Source { path, trust }: Source<'_>) -> Result<ScenarioFile, Failure> {

@@ -225,7 +225,8 @@ fn start_line(
     let copy = file.try_clone().context("cannot duplicate a descriptor")?;
     let own = std::env::current_exe().context("this program is not found")?;
     let mut command = Command::new(own);
-    command.args(["line", "--between", &namespaces.join(",")]);
+    // The line is as this command has decided: no defaults of its user.
+    command.args(["--no-defaults", "line", "--between", &namespaces.join(",")]);
     command.args(["--near-addresses", &list(0), "--far-addresses", &list(1)]);
     command.args(shape.arguments());
     command.arg("--output").arg(folder.path().join(LINE));

@@ -16,6 +16,7 @@ mod compare;
 mod compare_transports;
 #[path = "../../../../measure/tests/conforms/mod.rs"]
 mod conforms;
+mod defaults;
 mod dnsperf;
 mod doctor;
 mod drop_in;

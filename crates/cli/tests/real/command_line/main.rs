@@ -21,6 +21,7 @@ mod completions;
 #[path = "../../../../measure/tests/conforms/mod.rs"]
 mod conforms;
 mod dashboards;
+mod defaults;
 mod dialling;
 mod dnsperf;
 mod doctor;

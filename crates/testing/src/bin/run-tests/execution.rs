@@ -49,6 +49,8 @@ pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
     fs::set_permissions(&temporary, open).unwrap();
     let mut command = command(job, attempts);
     command.env("TMPDIR", &temporary);
+    // Tests do not read the user's defaults.
+    command.env("THRONG_CONFIG", "none");
     command.env(INCONCLUSIVE_FILE, &inconclusive);
     let ended = ended(&mut command, &output);
     let left = leftovers::remove(&temporary);
