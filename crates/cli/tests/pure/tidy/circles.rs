@@ -78,7 +78,8 @@ fn content(file: &File) -> Content {
         match word {
             "{" => depth += 1,
             "}" => depth -= 1,
-            "use" => {
+            // `use<'a>` of a type imports nothing.
+            "use" if !reader.is_before("<") => {
                 let is_passed_on = reader.is_public();
                 let mut all = reader.import(&[]);
                 // Of a module within the file, `super` is the file itself.
@@ -136,8 +137,12 @@ impl<'a> Reader<'a> {
         word
     }
 
+    fn is_before(&self, word: &str) -> bool {
+        self.words.get(self.at) == Some(&word)
+    }
+
     fn takes(&mut self, word: &str) -> bool {
-        let is_there = self.words.get(self.at) == Some(&word);
+        let is_there = self.is_before(word);
         self.at += usize::from(is_there);
         is_there
     }
@@ -175,8 +180,11 @@ impl<'a> Reader<'a> {
                 "::" => {}
                 "{" => {
                     while !self.takes("}") {
+                        let before = self.at;
                         all.extend(self.import(&path));
-                        if !self.takes(",") && self.words.get(self.at).is_none() {
+                        self.takes(",");
+                        // It is no list of an import, or has no end.
+                        if self.at <= before || self.at >= self.words.len() {
                             break;
                         }
                     }
@@ -371,5 +379,12 @@ mod tests {
         let mut chain = ring(7, |next| format!("use crate::{next}::Thing;\n"));
         chain.pop();
         assert_eq!(offences(&chain), []);
+    }
+
+    #[test]
+    fn what_a_type_captures_is_no_import() {
+        let captures = "fn f<'a>() -> impl Iterator<Item = u8> + use<'a> { crate::b::g(); }\n";
+        let known = [("a.rs", captures), ("b.rs", "use { crate::a::f; }\n")];
+        assert_eq!(found(&known), []);
     }
 }
