@@ -99,9 +99,9 @@ fn page(title: &str, here: &str, content: &str, links: &Links) -> String {
             true => " aria-current=\"page\"",
             false => "",
         };
-        let _ = write!(
+        let _ = writeln!(
             tops,
-            "<a href=\"{}\"{current}>{name}</a>\n",
+            "<a href=\"{}\"{current}>{name}</a>",
             links.to(path, &[])
         );
     }
