@@ -10,7 +10,7 @@ use settings::DriverKind;
 
 use super::commands::{Leaf, Tree, names};
 use super::safe::is_safe;
-use super::sources::{Setting, Source};
+use super::sources::{Rank, Setting, Source};
 use crate::args::{Arguments, Command, Given, RunArguments};
 use crate::command_line;
 use crate::failure::Failure;
@@ -47,7 +47,7 @@ pub(super) struct LeftOut {
 struct Candidate {
     used: Used,
     /// Of two that contradict each other, the greater is in force.
-    rank: (bool, (Source, usize)),
+    rank: (bool, Rank),
     why_not: String,
 }
 
@@ -75,14 +75,13 @@ impl Choice {
         let mut choice = Choice::default();
         let mut waiting = Vec::new();
         for flag in leaf.flags().filter(|flag| !line.says(flag)) {
-            match choice.candidate(tree, leaf, flag, settings)? {
-                // The parser does not see the rest where one is missing.
-                Some((used, rank)) => waiting.push(Candidate {
+            if let Some((used, rank)) = choice.candidate(tree, leaf, flag, settings)? {
+                waiting.push(Candidate {
                     used,
+                    // The parser does not see the rest where one is missing.
                     rank: (flag.is_required_set(), rank),
                     why_not: String::new(),
-                }),
-                None => {}
+                });
             }
         }
         waiting.sort_by_key(|candidate| Reverse(candidate.rank));
@@ -129,7 +128,7 @@ impl Choice {
         leaf: &Leaf<'_>,
         flag: &Arg,
         settings: &[Setting],
-    ) -> Result<Option<(Used, (Source, usize))>, Failure> {
+    ) -> Result<Option<(Used, Rank)>, Failure> {
         let name = flag.get_long().unwrap_or_default();
         let of_flag = settings.iter().filter(|it| it.is_of(tree, leaf, flag));
         let (refused, of_flag): (Vec<_>, Vec<_>) =
@@ -366,7 +365,7 @@ impl Line {
 
 fn idle_names(parsed: &mut Arguments) -> BTreeSet<String> {
     let run = judged_run(parsed);
-    let idle = run.into_iter().flat_map(|run| idle(run));
+    let idle = run.into_iter().flat_map(idle);
     idle.map(|(name, ..)| name.to_owned()).collect()
 }
 

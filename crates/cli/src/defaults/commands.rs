@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
 }
 
 fn collect<'a>(command: &'a Command, path: &mut Vec<&'a str>, leaves: &mut Vec<Leaf<'a>>) {
-    if command.is_hide_set() || WITHOUT.iter().any(|it| *it == path.as_slice()) {
+    if command.is_hide_set() || WITHOUT.contains(&path.as_slice()) {
         return;
     }
     if !command.has_subcommands() {

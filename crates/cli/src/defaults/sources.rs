@@ -40,6 +40,9 @@ pub(super) enum Source {
     Variable,
 }
 
+/// Where a default comes from, and how narrow its table is: the greater wins.
+pub(super) type Rank = (Source, usize);
+
 /// One default as it is written.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
@@ -381,8 +384,7 @@ impl Setting {
         leaf.is_below(&self.path) && (flag.get_long() == Some(&self.flag) || is_alias())
     }
 
-    /// What comes first is greater.
-    pub(super) fn rank(&self) -> (Source, usize) {
+    pub(super) fn rank(&self) -> Rank {
         (self.source, self.path.len())
     }
 }
