@@ -13,6 +13,7 @@ use std::process::{Child, ExitCode};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::thread;
 
+use super::causes::with_causes;
 use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
 use super::watch::{Look, Watch};
 use super::{collected, experiment};
@@ -343,8 +344,11 @@ impl<'a> Client<'a> {
 
     /// The lead's pod.
     fn lead(&self) -> Result<Pod, Failure> {
-        let mut pods = self.pods()?.into_iter();
-        let lead = pods.find(|pod| pod.component == "lead");
+        self.lead_among(&self.pods()?).cloned()
+    }
+
+    fn lead_among<'p>(&self, pods: &'p [Pod]) -> Result<&'p Pod, Failure> {
+        let lead = pods.iter().find(|pod| pod.component == "lead");
         lead.ok_or_else(|| no_such_run(self.name))
     }
 
@@ -429,7 +433,8 @@ impl<'a> Client<'a> {
 
     /// Fetches the files of the result, prints what the command printed, and removes the run.
     fn fetch_and_remove(&self) -> Result<ExitCode, Failure> {
-        let lead = self.lead()?;
+        let pods = self.pods()?;
+        let lead = self.lead_among(&pods)?;
         let offered = self
             .cluster
             .execute(&lead.name, &[THRONG, "fleet", "result"])?;
@@ -448,7 +453,7 @@ impl<'a> Client<'a> {
                 print(&String::from_utf8_lossy(&content))?;
                 continue;
             }
-            self.write(name, &content)?;
+            self.write(name, &with_causes(content, &pods))?;
         }
         // It ends the lead, which may end the command in its pod before that is over: the files are
         // here, and what is left of the run is removed.

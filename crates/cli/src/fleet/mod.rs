@@ -1,5 +1,6 @@
 //! `throng fleet`: runs in Kubernetes, keys, and agents that dial their lead.
 
+mod causes;
 mod collected;
 mod experiment;
 mod kubernetes;
