@@ -19,7 +19,7 @@ pub struct Doubts {
 }
 
 /// Keys of the scenario in which sides may differ: they say what is compared, or nothing.
-const OF_THE_TARGET: [&str; 4] = ["target", "server_name", "seed", "cpus"];
+const OF_THE_TARGET: [&str; 5] = ["target", "server_name", "seed", "cpus", "labels"];
 
 /// Looks for what speaks against comparing the two sides.
 pub fn doubts(a: &Side<'_>, b: &Side<'_>) -> Doubts {

@@ -511,6 +511,7 @@ fn what_makes_a_comparison_meaningless_is_refused() {
     let mut other = b.clone();
     other.scenario.target = "192.0.2.2:53".into();
     other.scenario.seed = 9;
+    (other.scenario.labels).insert("version".to_owned(), "2.0".to_owned());
     assert_eq!(of(&a, &other), Doubts::default());
     other.scenario.clients = 99;
     let refusals = of(&a, &other).refusals;
