@@ -245,6 +245,7 @@ impl List<'_> {
         let is_filtered = *self.filter != Filter::default();
         let runs = counted(self.page.total, "run");
         let matching = match is_filtered {
+            true if self.page.total == 1 => "1 run matches".to_owned(),
             true => format!("{runs} match, the newest first"),
             false => format!("{runs}, the newest first"),
         };

@@ -100,7 +100,7 @@ fn list_has_the_newest_run_first_and_links_to_reports() {
     assert!(page.html.contains(">version=1.0<"), "{}", page.html);
     let some = get(&folder, "/?text=a.json");
     assert_eq!(ids(&some.html), both[1..]);
-    assert!(some.html.contains("1 run match"), "{}", some.html);
+    assert!(some.html.contains("1 run matches"), "{}", some.html);
     let none = get(&folder, "/?transport=doq");
     assert_eq!(ids(&none.html), [0; 0]);
     assert!(none.html.contains("<option value=\"doq\" selected>"));
