@@ -21,6 +21,15 @@ pub fn decimal(value: f64, places: usize) -> String {
     }
 }
 
+/// A figure of any unit: whole numbers, and those of a million and more, without decimals; others
+/// with three.
+pub fn figure(value: f64) -> String {
+    match value.fract() == 0.0 || value.abs() >= 1e6 {
+        true => decimal(value, 0),
+        false => decimal(value, 3),
+    }
+}
+
 /// A rate: `15,324.6 qps`, from 100,000 on without a fraction.
 pub fn rate(qps: f64) -> String {
     let places = if qps < 99_999.95 { 1 } else { 0 };

@@ -1,15 +1,13 @@
 //! What the snapshots of a command add up to.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use lab::live::{NewestScrape, Next, Place, Snapshot, Sums};
+use lab::live::{Next, Place, Snapshot, Sums};
 use measure::Interval;
 
 /// Most intervals that charts have: wider terminals are rare.
 const POINTS_MAX: usize = 512;
-/// Most sources whose former scrape is kept.
-const SOURCES_MAX: usize = 64;
 
 /// An interval in charts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,13 +20,6 @@ pub(crate) struct Point {
     pub(crate) p99_ns: Option<u64>,
 }
 
-/// The newest scrape of a source and the one before it.
-#[derive(Debug)]
-pub(crate) struct Scrapes {
-    pub(crate) newest: Arc<NewestScrape>,
-    pub(crate) former: Option<Arc<NewestScrape>>,
-}
-
 /// What was shown so far.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
@@ -39,8 +30,6 @@ pub(crate) struct Watched {
     pub(crate) points: VecDeque<Point>,
     /// The newest interval of the run.
     pub(crate) interval: Option<Arc<Interval>>,
-    /// By source.
-    pub(crate) scrapes: BTreeMap<Arc<str>, Scrapes>,
     /// Snapshots that were read, and those that had left the ring, in all runs.
     pub(crate) read: u64,
     pub(crate) missed: u64,
@@ -67,9 +56,6 @@ impl Watched {
             self.points.push_back(Point::of(interval));
             self.interval = Some(Arc::clone(interval));
         }
-        for scrape in &snapshot.shown.observations {
-            self.observe(scrape);
-        }
     }
 
     fn begin(&mut self, place: &Arc<Place>) {
@@ -77,26 +63,6 @@ impl Watched {
         self.sums = Sums::default();
         self.points.clear();
         self.interval = None;
-        self.scrapes.clear();
-    }
-
-    fn observe(&mut self, scrape: &Arc<NewestScrape>) {
-        let has_room = self.scrapes.len() < SOURCES_MAX;
-        match self.scrapes.get_mut(&scrape.source) {
-            Some(scrapes) if scrapes.newest.at == scrape.at => {}
-            Some(scrapes) => {
-                let former = std::mem::replace(&mut scrapes.newest, Arc::clone(scrape));
-                scrapes.former = Some(former);
-            }
-            None if has_room => {
-                let scrapes = Scrapes {
-                    newest: Arc::clone(scrape),
-                    former: None,
-                };
-                self.scrapes.insert(Arc::clone(&scrape.source), scrapes);
-            }
-            None => {}
-        }
     }
 
     /// The newest snapshot.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use lab::live::{Judged, Phase, ShownAgent};
-use measure::notation::{count, counted, latency, rate, seconds, share};
+use measure::notation::{count, counted, figure, latency, rate, seconds, share};
 use measure::{Histogram, Interval};
 use report::html::{escape, sentence};
 use report::live;
@@ -16,6 +16,8 @@ mod tests;
 
 /// Most agents that are listed: the first.
 const AGENTS_MAX: usize = 100;
+/// Most series of observed servers that are listed, of all sources together.
+const SERIES_MAX: usize = 200;
 
 /// Content of the element with this ID; empty if there is none, and the element is hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +48,7 @@ pub fn fragments(watched: &Watched) -> Vec<Fragment> {
         ("latency-table", times.table),
         ("groups", groups(watched)),
         ("agents", agents(watched)),
+        ("observed", observed(watched)),
         ("runs", runs(watched)),
         ("counts", counts(watched)),
     ];
@@ -290,6 +293,42 @@ fn state_of(agent: &ShownAgent) -> &'static str {
         (false, true) => "at work",
         (false, false) => "finished",
     }
+}
+
+/// What is observed beside the run: a table for each source.
+fn observed(watched: &Watched) -> String {
+    let (mut html, mut left_out) = (String::new(), 0);
+    let mut room = SERIES_MAX;
+    for scrape in watched.sums.scrapes.sources() {
+        let newest = &scrape.newest;
+        let state = match newest.has_failed {
+            true => ": the newest scrape failed",
+            false => "",
+        };
+        let rows = scrape.series().map(|series| {
+            let or_none = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
+            vec![
+                series.name.to_owned(),
+                or_none(series.value),
+                or_none(series.per_second),
+                series.unit.to_owned(),
+            ]
+        });
+        let mut rows: Vec<Vec<String>> = rows.collect();
+        left_out += rows.len().saturating_sub(room);
+        rows.truncate(room);
+        room -= rows.len();
+        let caption = escape(&format!("{} {}{state}", newest.profile, newest.source));
+        let columns = ["series", "value", "a second", "unit"];
+        html.push_str(&table(&caption, &columns, &rows));
+    }
+    if left_out > 0 {
+        let _ = writeln!(
+            html,
+            "<p class=\"note\">{left_out} more are not listed.</p>"
+        );
+    }
+    html
 }
 
 /// The runs of a command that makes several, the newest first.

@@ -32,7 +32,7 @@ const CHARTS: [Place; 2] = [
 ];
 
 /// Tables that are there only at times, and what they are called for a screen reader.
-const TABLES: [Place; 3] = [
+const TABLES: [Place; 4] = [
     Place {
         id: "groups",
         title: "groups of clients",
@@ -40,6 +40,10 @@ const TABLES: [Place; 3] = [
     Place {
         id: "agents",
         title: "agents",
+    },
+    Place {
+        id: "observed",
+        title: "observed servers",
     },
     Place {
         id: "runs",

@@ -9,6 +9,7 @@
 mod follower;
 mod judge;
 mod publisher;
+mod scrapes;
 mod snapshot;
 mod sums;
 mod view;
@@ -25,6 +26,7 @@ pub use follower::Follower;
 pub use judge::Judged;
 pub use observe::{LastValue, NewestSample, NewestScrape, SeriesName};
 pub(crate) use publisher::Publisher;
+pub use scrapes::{Scrape, Scrapes, ShownSeries};
 pub use snapshot::{Phase, Place, Shown, ShownAgent, ShownGroup, Snapshot};
 pub use sums::{GROUPS_MAX, Sums};
 pub use view::{ListenError, yield_to_workers};

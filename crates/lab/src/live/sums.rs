@@ -6,6 +6,7 @@ use std::sync::Arc;
 use measure::Interval;
 use settings::Transport;
 
+use super::scrapes::Scrapes;
 use super::{Next, Snapshot};
 
 /// Most groups of clients whose counts are kept: each has three histograms of 30 KB.
@@ -23,6 +24,8 @@ pub struct Sums {
     pub groups: BTreeMap<String, Interval>,
     /// Intervals of groups above [`GROUPS_MAX`].
     pub group_intervals_dropped: u64,
+    /// What is observed beside the run.
+    pub scrapes: Scrapes,
     /// The newest snapshot.
     pub newest: Option<Arc<Snapshot>>,
     /// Snapshots that are in the sums.
@@ -55,6 +58,9 @@ impl Sums {
             }
             let total = self.groups.entry(group.name.clone()).or_default();
             total.append_in_time(&group.interval);
+        }
+        for scrape in &shown.observations {
+            self.scrapes.add(scrape);
         }
         self.newest = Some(Arc::clone(snapshot));
     }

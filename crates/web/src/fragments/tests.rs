@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use lab::live::{Live, Next, Place, Shown, ShownGroup, Snapshot};
+use lab::live::{
+    Live, NewestSample, NewestScrape, Next, Place, SeriesName, Shown, ShownGroup, Snapshot,
+};
+use measure::observation::{Sample, SeriesKind};
 use measure::{Limit, Verdict};
 
 use super::*;
@@ -126,6 +129,76 @@ fn groups_and_agents_have_a_row_each() {
     assert!(agents.contains("2 agents: 1 at work, 1 lost"));
 }
 
+/// A scrape of a server that answers 100 queries a second more than a second before.
+fn scrape(source: &str, second: u64) -> Arc<NewestScrape> {
+    let sample = |name: &str, kind, value| NewestSample {
+        series: Arc::new(SeriesName {
+            name: name.to_owned(),
+            unit: "queries".to_owned(),
+            kind,
+        }),
+        sample: Sample::Value(value),
+        last: None,
+    };
+    let answered = 100.0 * second as f64;
+    Arc::new(NewestScrape {
+        source: source.into(),
+        profile: "bind".into(),
+        at: Duration::from_secs(1_000 + second),
+        has_failed: false,
+        samples: vec![
+            sample("answered", SeriesKind::Counter, answered),
+            sample("waiting", SeriesKind::Gauge, 2.5),
+        ],
+    })
+}
+
+#[test]
+fn observed_servers_have_values_and_what_counters_grow_by() {
+    let live = Live::default();
+    for second in 0..3 {
+        let observations = vec![scrape("bind=192.0.2.1:8053", second)];
+        live.publish(Shown {
+            observations,
+            ..shown(second)
+        });
+    }
+    let mut watched = Watched::new("run");
+    read(&mut watched, &live.after(0, Duration::ZERO));
+    let observed = content(&watched, "observed");
+    for part in [
+        "<caption>bind bind=192.0.2.1:8053</caption>",
+        ">answered</th><td class=\"n\">200</td><td class=\"n\">100</td>",
+        ">waiting</th><td class=\"n\">2.500</td><td class=\"n\">-</td>",
+    ] {
+        assert!(observed.contains(part), "{part}: {observed}");
+    }
+    // Another run begins without what was observed beside this one.
+    live.begin(Place {
+        run: 2,
+        ..Place::default()
+    });
+    live.publish(shown(0));
+    read(&mut watched, &live.after(3, Duration::ZERO));
+    assert_eq!(content(&watched, "observed"), "");
+}
+
+#[test]
+fn many_observed_series_are_bounded() {
+    let live = Live::default();
+    let observations = (0..150)
+        .map(|it| scrape(&format!("bind={it}"), 0))
+        .collect();
+    live.publish(Shown {
+        observations,
+        ..shown(0)
+    });
+    let mut watched = Watched::new("run");
+    read(&mut watched, &live.after(0, Duration::ZERO));
+    let observed = content(&watched, "observed");
+    assert!(observed.matches("<tr>").count() <= 64 + SERIES_MAX);
+}
+
 #[test]
 fn trials_that_are_over_are_listed_with_what_limited_them() {
     let live = Live::default();
@@ -160,7 +233,7 @@ fn only_run_of_a_command_lists_no_runs() {
     live.publish(Shown::default());
     let mut watched = Watched::new("run");
     read(&mut watched, &live.after(0, Duration::ZERO));
-    for id in ["runs", "groups", "agents"] {
+    for id in ["runs", "groups", "agents", "observed"] {
         assert_eq!(content(&watched, id), "", "{id}");
     }
     assert!(content(&watched, "tiles").contains("No interval"));
@@ -192,6 +265,7 @@ fn names_of_groups_agents_and_runs_cannot_add_elements() {
     let mut shown = shown(0);
     shown.groups[0].name = name.to_owned();
     shown.agents = vec![agent(name, false)];
+    shown.observations = vec![scrape(name, 0)];
     let mut verdict = judged();
     verdict.verdict.evidence = vec![name.to_owned()];
     shown.judged = Some(Arc::new(verdict));
@@ -200,7 +274,7 @@ fn names_of_groups_agents_and_runs_cannot_add_elements() {
     read(&mut watched, &live.after(0, Duration::ZERO));
     let page = page::render(name, &fragments(&watched), 1);
     assert!(!page.contains("<img"), "{page}");
-    assert!(page.matches("&lt;img src=x").count() >= 7, "{page}");
+    assert!(page.matches("&lt;img src=x").count() >= 8, "{page}");
     assert!(!page.contains('\u{202e}') && !page.contains('\r'));
 }
 
