@@ -6,6 +6,7 @@ use measure::AbComparison;
 use measure::ab::{Method, MetricRecord, Noise, SideRecord};
 use measure::notation::{counted, percent};
 
+use crate::html::sentence;
 use crate::markup::literal;
 use crate::table::{Align, Table};
 
@@ -14,7 +15,7 @@ mod tests;
 
 /// The comparison for people, ending in a line break.
 pub fn text(comparison: &AbComparison) -> String {
-    let mut text = format!("{}\n\n", comparison.headline());
+    let mut text = format!("{}\n\n", sentence(&comparison.headline()));
     let mut sides = Table::new([Align::Left; 3]);
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         sides.row([name.into(), side.label.clone(), what(side)]);
@@ -48,7 +49,7 @@ pub fn json(comparison: &AbComparison) -> String {
 /// The comparison as GitHub-flavoured Markdown, ending in a line break: for the summary of a CI job
 /// or a comment.
 pub fn markdown(comparison: &AbComparison) -> String {
-    let mut text = format!("### {}\n\n", literal(&comparison.headline()));
+    let mut text = format!("### {}\n\n", literal(&sentence(&comparison.headline())));
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         let (label, what) = (literal(&side.label), literal(&what(side)));
         let _ = writeln!(text, "* **{name}**: {label} ({what})");

@@ -6,6 +6,7 @@ use measure::{AbComparison, Comparison};
 use super::{blank, section};
 use crate::comparison::{ROWS, limits, servers};
 use crate::document::{Column, Document, Sheet};
+use crate::html::sentence;
 use crate::run::transport;
 
 pub(super) fn of_transports(comparison: &Comparison) -> Document {
@@ -50,7 +51,11 @@ pub(super) fn of_transports(comparison: &Comparison) -> Document {
 
 pub(super) fn of_sides(comparison: &AbComparison) -> Document {
     let subtitle = format!("A: {} \u{b7} B: {}", comparison.a.label, comparison.b.label);
-    let mut document = blank(comparison.headline(), subtitle, &comparison.notes);
+    let mut document = blank(
+        sentence(&comparison.headline()),
+        subtitle,
+        &comparison.notes,
+    );
     let mut rows = crate::ab::rows(comparison).into_iter();
     let heads = rows.next().unwrap_or_default();
     let columns = heads.into_iter().enumerate();
