@@ -3,6 +3,8 @@
 //! Four significant digits for latencies and bit rates, which is about what a histogram bucket
 //! carries; every result names its unit except a bare count.
 
+use std::time::Duration;
+
 /// A count with thousands separators: `1,234,567`.
 pub fn count(value: u64) -> String {
     group(&value.to_string())
@@ -99,6 +101,17 @@ pub fn seconds(ns: u64) -> String {
     format!("{} s", decimal(ns as f64 / 1e9, 1))
 }
 
+/// A length of time, rounded up: `12 s`, `3 min`, `2 h 5 min`.
+pub fn about(time: Duration) -> String {
+    let seconds = time.as_nanos().div_ceil(1_000_000_000);
+    let minutes = seconds.div_ceil(60);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
 /// Memory: `15.6 GiB`.
 pub fn gibibytes(octets: u64) -> String {
     format!("{} GiB", decimal(octets as f64 / (1u64 << 30) as f64, 1))
@@ -142,6 +155,14 @@ fn group(digits: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_rounded_up() {
+        let times = [0, 119_000, 119_001, 120_001, 7_199_999, 7_500_001];
+        let times = times.map(|ms| about(Duration::from_millis(ms)));
+        let texts = ["0 s", "119 s", "2 min", "3 min", "2 h 0 min", "2 h 6 min"];
+        assert_eq!(times, texts);
+    }
 
     #[test]
     fn thousands_are_separated() {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use lab::live::Place;
 use lab::target::{Network, check_cluster};
-use measure::notation::counted;
+use measure::notation::{about, counted};
 
 use crate::args::Given;
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand, ExperimentRun, Extent};
@@ -182,7 +182,7 @@ fn counts(experiment: &Experiment, turns: &[Turn]) -> String {
     let least = experiment
         .least_duration()
         .map(|each| each * turns.len() as u32);
-    let least = least.map(|time| format!(", {} at least", minutes(time)));
+    let least = least.map(|time| format!(", {} at least", about(time)));
     let each = match experiment.runs_per_start {
         1 => counted(repetitions, "repetition"),
         runs => format!("{} with {runs} runs", counted(repetitions, "start")),
@@ -194,13 +194,6 @@ fn counts(experiment: &Experiment, turns: &[Turn]) -> String {
         counted(runs, "run"),
         least.unwrap_or_default()
     )
-}
-
-fn minutes(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds => format!("{} min", seconds.div_ceil(60)),
-    }
 }
 
 /// Makes the runs that are not made yet.
@@ -378,7 +371,7 @@ impl Progress<'_> {
             return String::new();
         }
         let each = self.began.elapsed() / made as u32;
-        format!("  (about {} to go)", minutes(each * left))
+        format!("  (about {} to go)", about(each * left))
     }
 
     fn cool_down(&self, time: Duration) {

@@ -1,5 +1,7 @@
 //! The progress line of a terminal: a bar, the time left and figures, as far as they fit.
 
+use std::time::Duration;
+
 use lab::live::Place;
 use measure::notation;
 
@@ -147,13 +149,18 @@ fn begin(extent: &Extent) -> Vec<Piece> {
     match *extent {
         Extent::Known { share, left_ns } => {
             let percent = format!("{:>3} %", (share * 100.0) as u64);
-            let left = left_ns.map(|ns| format!("{} left", time(ns)));
+            let left =
+                left_ns.map(|ns| format!("{} left", notation::about(Duration::from_nanos(ns))));
             let left = left.map(|text| Piece::new(Rank::Left, text, Look::Dim));
             let percent = Piece::new(Rank::Always, percent, Look::Plain);
             [percent].into_iter().chain(left).collect()
         }
         Extent::Endless { elapsed_ns } => {
-            vec![Piece::new(Rank::Left, time(elapsed_ns), Look::Dim)]
+            vec![Piece::new(
+                Rank::Left,
+                notation::about(Duration::from_nanos(elapsed_ns)),
+                Look::Dim,
+            )]
         }
     }
 }
@@ -169,17 +176,6 @@ fn bar(extent: &Extent, cells: usize) -> Vec<Part> {
         Part::new("░".repeat(cells - filled), Look::Dim),
         Part::plain(" "),
     ]
-}
-
-/// A length of time, rounded up: `12 s`, `3 min`, `2 h 5 min`.
-fn time(ns: u64) -> String {
-    let seconds = ns.div_ceil(1_000_000_000);
-    let minutes = seconds.div_ceil(60);
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{minutes} min"),
-        _ => format!("{} h {} min", minutes / 60, minutes % 60),
-    }
 }
 
 #[cfg(test)]
