@@ -176,7 +176,7 @@ pub enum Noise {
     Spread,
     /// From that many runs of A compared with A.
     Measured(u64),
-    /// Nobody measured it; see [`ASSUMED_NOISE`].
+    /// It was not measured; see [`ASSUMED_NOISE`].
     Assumed,
 }
 
@@ -223,7 +223,7 @@ pub struct MetricRecord {
     pub noise_floor: Option<f64>,
     /// What was found.
     pub finding: Finding,
-    /// Why nobody can tell, or what else to know.
+    /// Why the runs do not show it, or what else to know.
     pub reason: Option<String>,
 }
 

@@ -343,12 +343,12 @@ pub struct XdpFacts {
     pub forward_drops: u64,
     /// Datagrams sent by a socket of the kernel, because they were too long for a frame.
     pub sent_by_kernel: u64,
-    /// Frames that came to the interface, whoever they were for, and that it dropped (`rx_dropped`
-    /// and `rx_missed_errors` of `ip -s link`); most drivers count here too what is in
+    /// Frames of any program that came to the interface and that it dropped (`rx_dropped` and
+    /// `rx_missed_errors` of `ip -s link`); most drivers count here too what is in
     /// `receive_ring_full` and `receive_dropped`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub interface_received_dropped: u64,
-    /// Frames that the interface was to send, whoever they were of, and that it dropped
+    /// Frames of any program that the interface was to send, and that it dropped
     /// (`tx_dropped`); over a veth pair the other end had no room for them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub interface_sent_dropped: u64,

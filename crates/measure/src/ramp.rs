@@ -70,9 +70,10 @@ pub struct RampPlan {
     pub sustain_ns: u64,
     /// Length of one point; of a ramp of more than 1,024 of them, several are merged into one.
     pub point_ns: u64,
-    /// The ramp stops when so many queries are outstanding.
+    /// The ramp stops when that number of queries is outstanding.
     pub outstanding_max: u64,
-    /// The ramp stops when so many queries that are due have not been sent; none for any number.
+    /// The ramp stops when that number of queries that are due has not been sent; none for no
+    /// limit.
     pub behind_max: Option<u64>,
     /// The ramp stops, and the peak is looked for before, when more than this share of the queries
     /// of a point stays without response, 0 to 1.
@@ -87,9 +88,9 @@ pub struct RampPlan {
 pub enum Stop {
     /// It had reached its end.
     Completed,
-    /// So many queries were outstanding.
+    /// That number of queries was outstanding.
     Outstanding(u64),
-    /// So many queries that were due had not been sent.
+    /// That number of queries that were due had not been sent.
     Behind(u64),
     /// This share of the queries of a point, and of the one before too many, had no response.
     Lost(f64),

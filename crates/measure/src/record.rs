@@ -259,7 +259,7 @@ pub struct Placement {
     pub pod: Option<String>,
 }
 
-/// The clock of an agent beside that of whoever led it, in nanoseconds.
+/// The clock of an agent compared with its lead's, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentClock {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Named;
 
 /// What happens to a run of which a part is lost. The result is that of the last checkpoint of all
-/// parts, if there is one; nobody takes over what the lost part did.
+/// parts, if there is one; no other part takes over the load of the lost one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnAgentLoss {

@@ -87,9 +87,9 @@ pub struct ReplaySource {
     #[serde(rename = "until_ns", with = "nanos::option")]
     #[schemars(with = "Option<u64>")]
     pub until: Option<Duration>,
-    /// Only so many of those that are left, the first ones.
+    /// At most this number of those that are left, the first ones.
     pub queries_max: Option<u64>,
-    /// Everything is asked so many times.
+    /// How often everything is asked.
     pub rounds: u64,
 }
 

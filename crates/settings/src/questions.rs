@@ -191,6 +191,6 @@ pub enum Tsig {
     Key(String),
     /// In this file.
     File(FileName),
-    /// Nobody is told.
+    /// Not recorded: a record holds no secrets.
     NotRecorded,
 }

@@ -116,9 +116,9 @@ pub struct Limits {
     #[serde(rename = "warmup_ns", with = "nanos")]
     #[schemars(with = "u64")]
     pub warmup: Duration,
-    /// The run ends after so many queries.
+    /// The run ends after that number of queries.
     pub queries: Option<u64>,
-    /// The run ends after the questions were asked so many times.
+    /// The run ends after all questions were asked that number of times.
     pub loops: Option<u64>,
     /// A query without response for that long has timed out.
     #[serde(rename = "timeout_ns", with = "nanos")]

@@ -131,7 +131,7 @@ impl fmt::Display for RunError {
             RunError::OutOfTurns { at, turns } => {
                 write!(
                     f,
-                    "the time stands still: {turns} turns at {} s",
+                    "virtual time does not advance: {turns} turns at {} s",
                     seconds(at)
                 )
             }

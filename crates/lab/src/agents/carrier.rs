@@ -377,7 +377,7 @@ impl Carrier {
         let member = &mut self.members[index];
         if member.is_full {
             member.peer.end();
-            return "it did not take what it was told".to_owned();
+            return "it did not read its messages".to_owned();
         }
         let child = match &mut member.peer {
             Peer::Process(child) => child,

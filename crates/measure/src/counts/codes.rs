@@ -138,9 +138,8 @@ impl JsonSchema for Codes {
     }
 }
 
-/// Counts by a name from a list that we have, so that there are only so many: that of a TLS alert
-/// in the IANA registry, such as `handshake_failure`, or of a rule that the target broke. In JSON a
-/// map.
+/// Counts by a name from a fixed list, which bounds their number: that of a TLS alert in the IANA
+/// registry, such as `handshake_failure`, or of a rule that the target broke. In JSON a map.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Names(BTreeMap<String, u64>);

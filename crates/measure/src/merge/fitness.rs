@@ -214,8 +214,8 @@ fn shared(one: &Agent, other: &Agent) -> f64 {
 pub(super) fn clocks(merged: &RunRecord) -> Option<String> {
     let is_unkept = |agent: &Agent| agent.clock_error_us.is_none();
     (merged.hosts.len() > 1 && merged.agents.iter().any(is_unkept)).then(|| {
-        "the clock of a generating host is not synchronised: nobody can tell how concurrent the \
-         runs were"
+        "the clock of a generating host is not synchronised: how concurrent the runs were is not \
+         known"
             .to_owned()
     })
 }

@@ -377,8 +377,8 @@ fn harmless_differences_are_named_as_warnings() {
     let merged = merged(first, second);
     let warnings = [
         "scenario.tcp_fallback of record 2 differs from that of record 1",
-        "the clock of a generating host is not synchronised: nobody can tell how concurrent the \
-         runs were",
+        "the clock of a generating host is not synchronised: how concurrent the runs were is not \
+         known",
     ];
     assert_eq!(merged.warnings, warnings);
 }

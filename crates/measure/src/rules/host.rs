@@ -173,7 +173,7 @@ pub(super) fn frames_dropped_beyond(symptoms: &Symptoms<'_>) -> Option<Finding> 
     let both = [
         (
             it.by_peer,
-            "dropped at the other end of the veth pair, where nobody read them in time",
+            "dropped at the other end of the veth pair, where no program read them in time",
         ),
         (
             it.by_interface,

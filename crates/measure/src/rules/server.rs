@@ -405,7 +405,7 @@ fn upstream_seen(it: &ServerUpstream, server: &QueryUse<'_>) -> String {
     }
     if server.upstream_timeouts > 0.0 {
         let lost = count(server.upstream_timeouts.round() as u64);
-        seen.push_str(&format!("; {lost} times nobody answered in time"));
+        seen.push_str(&format!("; {lost} times no server answered in time"));
     }
     if server.upstream_checks_failed > 0.0 {
         let failed = counted(server.upstream_checks_failed.round() as u64, "check");

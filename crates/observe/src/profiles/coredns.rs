@@ -124,7 +124,7 @@ const ROWS: &[Row] = &[
         "upstream.checks_failed",
         "checks",
         &["coredns_proxy_healthcheck_failures_total"],
-        "times that it looked whether another server answers, in vain",
+        "health checks of other servers that failed",
     )
     .or_zero("coredns_build_info"),
     Row::counter(

@@ -19,8 +19,8 @@ fn frames_dropped_beyond_the_interface_are_told_beside_the_verdict() {
         peer_received_dropped: 900,
         ..XdpFacts::default()
     });
-    let seen = "900 frames dropped at the other end of the veth pair, where nobody read them \
-                in time; 1 frame dropped on leaving";
+    let seen = "900 frames dropped at the other end of the veth pair, where no program read \
+                them in time; 1 frame dropped on leaving";
     let beyond = told(&record, "queues beyond the interface").warning(seen, "--rate");
     assert!(
         judge(&record).evidence.contains(&beyond.seen),
