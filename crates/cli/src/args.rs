@@ -20,6 +20,7 @@ use experiment::{ExperimentArguments, HistoryArguments};
 use fit::FitArguments;
 use fleet::FleetArguments;
 pub(crate) use given::Given;
+use init::InitArguments;
 use lab::LabArguments;
 use line::LineArguments;
 pub(crate) use output::Output;
@@ -45,6 +46,7 @@ pub(crate) mod fit;
 pub(crate) mod flags;
 pub(crate) mod fleet;
 mod given;
+pub(crate) mod init;
 pub(crate) mod lab;
 pub(crate) mod line;
 #[cfg(test)]
@@ -126,6 +128,8 @@ pub(crate) enum Command {
     Merge(MergeArguments),
     /// Check scripts for --script
     Script(ScriptArguments),
+    /// Write a commented scenario or experiment: capacity, SLA, regression and others
+    Init(InitArguments),
     /// Show the defaults in force, from files and environment variables
     Config(ConfigArguments),
     /// Print the JSON Schemas of records, scenarios and other documents

@@ -13,7 +13,7 @@ use crate::failure::{Failure, print};
 use crate::streams::{self, Substitutes};
 use crate::{
     capacity, ceiling, command_line, compare, compare_transports, defaults, dnsperf, doctor,
-    experiment, fit, fleet, help, history, inputs, line, manual, names, probe, ramp, records,
+    experiment, fit, fleet, help, history, init, inputs, line, manual, names, probe, ramp, records,
     replay, reports, responder, run_command, schemas, script, serve, servers, signals,
 };
 
@@ -175,6 +175,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Merge(arguments) => records::merge(&arguments),
         Command::Script(arguments) => script::execute(&arguments),
+        Command::Init(arguments) => init::execute(&arguments),
         Command::Config(arguments) => defaults::execute(&arguments),
         Command::Schema(arguments) => schemas::execute(arguments.of),
         Command::Ceiling(arguments) => ceiling::execute(&arguments),

@@ -56,6 +56,7 @@
 //! * `dnsperf`: dnsperf's flags and output, translated to and from our own; `dnsperf/resperf` and
 //!   `dnsperf/queryperf` are what these have beside them. Messages are dnsperf's, for scripts
 //!   look for them; `tests/real/command_line/drop_in.rs` runs both side by side.
+//! * `init`: `throng init`, which writes the scenarios and experiments that are beside it.
 //! * `ceiling`: the generator's ceiling for each transport, as a table or JSON.
 //! * `failure`: errors for people, and exit codes; `signals`: what ends a command early; `child`:
 //!   runs that end with their parent; `terminal`: words that nobody needs to hear; `secrets`:
@@ -95,6 +96,7 @@ pub mod fuzzing;
 mod habits;
 mod help;
 mod history;
+mod init;
 mod inputs;
 mod line;
 mod manual;

@@ -28,7 +28,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("In place of others", &["dnsperf", "resperf", "queryperf"]),
     (
         "Helpers",
-        &["config", "schema", "man", "completions", "licenses"],
+        &["init", "config", "schema", "man", "completions", "licenses"],
     ),
 ];
 
@@ -207,6 +207,14 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "throng schema > record.schema.json",
             "throng schema verdict",
+        ],
+    ),
+    (
+        "init",
+        &[
+            "throng init                      the questions, with what is written for each",
+            "throng init sla                  writes sla.toml",
+            "throng init encryption --output transports.toml",
         ],
     ),
     (

@@ -26,6 +26,7 @@ mod experiment;
 mod fit;
 mod flags;
 mod hosts;
+mod init;
 mod kubernetes;
 mod lifecycle;
 mod line;
