@@ -13,3 +13,4 @@ mod package;
 mod prepare;
 mod published;
 mod steps;
+mod validated;
