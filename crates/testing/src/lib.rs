@@ -7,17 +7,21 @@
 //! * [`folder`]: a temporary folder of one test, in which no process may be left.
 //! * [`program`]: processes that a test starts, none of which outlives it.
 //! * [`ports`]: ports that answer nothing, and ports that refuse.
+//! * [`prepared`]: files that `servers/prepare` makes.
+//! * [`browser`]: pages in Chromium.
 //! * [`wait`]: waits for what another process does.
 //!
 //! Only tests depend on this crate.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+pub mod browser;
 #[path = "../../measure/src/example.rs"]
 pub mod example;
 pub mod folder;
 pub mod host;
 pub mod ports;
+pub mod prepared;
 pub mod program;
 pub mod quiet;
 pub mod timed;

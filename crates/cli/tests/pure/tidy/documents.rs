@@ -1,4 +1,5 @@
-//! The documents for people: their links lead somewhere, and they are short.
+//! The documents for people: their links lead somewhere, they are short, and guides are in the
+//! contents of the site.
 
 use crate::repository::{File, Offence, Repository};
 
@@ -9,6 +10,9 @@ const WORDS_MAX: [(&str, usize); 4] = [
     ("ARCHITECTURE.md", 2_000),
     ("docs/", 1_500),
 ];
+
+/// The contents of the site.
+const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Every link to a file of the repository leads to one, seen from the document's folder.
 pub(crate) fn links(repository: &Repository) -> Vec<Offence> {
@@ -41,6 +45,32 @@ pub(crate) fn lengths(file: &File) -> Vec<Offence> {
     }
     let what = format!("{words} words, at most {words_max}");
     vec![file.offence(1, what, "say less, or divide it by questions")]
+}
+
+/// Each guide is once in the contents of the site that mdBook makes.
+pub(crate) fn contents(repository: &Repository) -> Vec<Offence> {
+    let summary = repository.files.iter().find(|file| file.path == SUMMARY);
+    let listed: Vec<String> = summary
+        .into_iter()
+        .flat_map(|file| file.text.lines().flat_map(linked))
+        .map(|target| resolved(SUMMARY, target))
+        .collect();
+    let is_guide = |path: &str| {
+        let name = path.strip_prefix("docs/");
+        name.is_some_and(|name| !name.contains('/') && name.ends_with(".md")) && path != SUMMARY
+    };
+    let guides = repository.files.iter().filter(|file| is_guide(&file.path));
+    let count = |file: &File| listed.iter().filter(|path| **path == file.path).count();
+    let wrong = guides.filter(|file| count(file) != 1);
+    let offence = |file: &File| {
+        let what = format!("is {} times in {SUMMARY}, not once", count(file));
+        file.offence(
+            1,
+            what,
+            "each guide has one line in the contents of the site",
+        )
+    };
+    wrong.map(offence).collect()
 }
 
 /// What the tool itself prints is looked up, not read.
@@ -103,6 +133,27 @@ fn a_link_that_leads_nowhere_is_an_offence() {
     ] {
         assert_eq!(check(path, text), 1, "{text}");
     }
+}
+
+#[test]
+fn a_guide_that_is_not_once_in_the_contents_is_an_offence() {
+    let check = |summary: &str| {
+        let files = vec![
+            File::new(SUMMARY, summary),
+            File::new("docs/README.md", ""),
+            File::new("docs/tls.md", ""),
+            File::new("docs/decisions/README.md", ""),
+            File::new("README.md", ""),
+        ];
+        contents(&Repository { files }).len()
+    };
+    assert_eq!(check("[Guides](README.md)\n- [TLS](tls.md)"), 0);
+    assert_eq!(check("[Guides](README.md)"), 1);
+    assert_eq!(
+        check("[Guides](README.md)\n- [TLS](tls.md)\n- [T](tls.md)"),
+        1
+    );
+    assert_eq!(check(""), 2);
 }
 
 #[test]

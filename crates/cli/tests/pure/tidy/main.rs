@@ -128,6 +128,7 @@ fn links_in_documents_lead_somewhere_and_documents_are_short() {
     let repository = Repository::read();
     passes(documents::links(&repository));
     passes(repository.each_file(documents::lengths));
+    passes(documents::contents(&repository));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The repository's files that are made, and its scripts: `./test` and `servers/prepare` run here
-//! on copies, with stand-ins for what they would install and build.
+//! on copies, with stand-ins for what they would install and build. The site of the guides, and
+//! documents against their schemas.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
@@ -12,5 +13,6 @@ mod notices;
 mod package;
 mod prepare;
 mod published;
+mod site;
 mod steps;
 mod validated;

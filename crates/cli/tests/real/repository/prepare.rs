@@ -7,18 +7,19 @@ use testing::host::is_root_for;
 
 use crate::copy::{Copy, Place, printed};
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "servers/prepare",
     "servers/debian13.sha256",
     "servers/coredns/go.mod",
     "servers/coredns/go.sum",
     "servers/kubernetes/go.mod",
     "servers/kubernetes/go.sum",
+    "servers/mdbook.txt",
 ];
 /// A package as servers/debian13.sha256 has it.
 const KNOWN: &str = include_str!("../../../../../servers/debian13.sha256");
 /// Each of them.
-const ALL: [&str; 3] = ["coredns", "debian13", "kubernetes"];
+const ALL: [&str; 4] = ["coredns", "debian13", "kubernetes", "mdbook"];
 
 /// Stand-ins that note in the file `made` what they were asked to make; building fails as long as
 /// there is a file `broken`.
@@ -47,6 +48,14 @@ fn place(test: &str) -> Place {
         mkdir -p "$folder/usr/bin"
         cp "$PLACE/packages.sha256" "$folder/packages.sha256""#,
     );
+    place.stand_in(
+        "python3",
+        r#"name=$(basename "${!#}" .txt)
+        echo "$name" >>"$PLACE/made"
+        while [ "$1" != --target ]; do shift; done
+        mkdir -p "$2/bin"
+        echo "$name" >"$2/bin/$name""#,
+    );
     place
 }
 
@@ -68,6 +77,7 @@ fn assert_whole(copy: &Copy<'_>) {
     let coredns = fs::read_to_string(copy.path("target/servers/coredns/coredns")).unwrap();
     assert_eq!(coredns, "coredns\n");
     assert!(copy.path("target/servers/debian13/usr/bin").is_dir());
+    assert!(copy.path("target/servers/mdbook/bin/mdbook").is_file());
 }
 
 fn kept(copy: &Copy<'_>) -> PathBuf {
@@ -124,7 +134,7 @@ fn what_was_not_finished_is_made_anew() {
         made(&place),
         ["coredns"; 4]
             .iter()
-            .chain(&["debian13", "kubernetes"])
+            .chain(&["debian13", "kubernetes", "mdbook"])
             .copied()
             .collect::<Vec<_>>()
     );
@@ -143,7 +153,7 @@ fn other_pins_are_another_build_beside_the_old_one() {
     assert_eq!(found, kept(&new));
     assert_eq!(
         made(&place),
-        ["coredns", "coredns", "debian13", "kubernetes"]
+        ["coredns", "coredns", "debian13", "kubernetes", "mdbook"]
     );
     assert_eq!(prepare(&old), "");
 }
@@ -166,6 +176,24 @@ fn a_package_of_a_known_version_with_another_hash_is_refused_and_a_newer_one_is_
     let newer = format!("{line}\n{}  newer_2_all.deb\n", "0".repeat(64));
     fs::write(place.path("packages.sha256"), newer).unwrap();
     assert!(prepare(&copy).contains("1 packages are not in servers/debian13.sha256"));
+}
+
+/// pip itself refuses a hash that is not pinned: it has to be asked to.
+#[test]
+fn wheels_are_unpacked_by_their_hashes_and_a_failure_says_what_is_needed() {
+    let place = place("wheels");
+    place.stand_in("python3", "echo \"$*\" >>\"$PLACE/asked\"; exit 1");
+    let copy = place.copy("clone", &FILES);
+    let output = copy.script("servers/prepare").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(printed(&output).contains("hint: is python3-pip installed"));
+    assert!(!copy.path("target/servers/mdbook").exists());
+    // Tried once more.
+    let asked = place.lines("asked");
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    for word in ["--require-hashes", "--no-deps", "--only-binary=:all:"] {
+        assert!(asked[0].split(' ').any(|it| it == word), "{asked:?}");
+    }
 }
 
 #[test]
