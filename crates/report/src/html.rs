@@ -134,7 +134,11 @@ fn section(page: &mut String, section: &Section, numbers: &Numbers) {
         }
         match block {
             Block::Chart(chart) => figure(page, chart, numbers),
-            Block::Sheet(sheet) => table(page, sheet, numbers.name(&sheet.id)),
+            Block::Sheet(sheet) => {
+                let name = numbers.name(&sheet.id);
+                let label = format!("{}: {}", name.unwrap_or_default(), sheet.title);
+                table(page, sheet, name, &label);
+            }
             Block::Note(text) => note(page, text),
         }
     }
@@ -170,7 +174,8 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
         note(page, &format!("{}.", sentence(text)));
     }
     page.push_str("<details class=\"figures\"><summary>Figures as a table</summary>\n");
-    table(page, &chart.sheet, None);
+    let label = format!("{name}: {}, as a table", chart.title);
+    table(page, &chart.sheet, None, &label);
     page.push_str("</details>\n</figure>\n");
 }
 
@@ -184,11 +189,9 @@ pub(crate) fn legend(page: &mut String, chart: &Chart) {
     page.push_str("</ul>\n");
 }
 
-fn table(page: &mut String, sheet: &Sheet, name: Option<&str>) {
-    let label = match sheet.title.as_str() {
-        "" => "figures of the chart",
-        title => title,
-    };
+/// The table in a region that scrolls it. No other region of the page has that label, so that a
+/// screen reader's list of regions tells them apart.
+fn table(page: &mut String, sheet: &Sheet, name: Option<&str>, label: &str) {
     let _ = writeln!(
         page,
         "<div class=\"sheet\">\n<div class=\"scroll\" id=\"{}\" role=\"region\" tabindex=\"0\" \

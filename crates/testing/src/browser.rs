@@ -1,11 +1,25 @@
-//! Pages in a browser without a screen: Chromium, which Debian 12 packages as `chromium`.
+//! Pages in a browser without a screen, Chromium, which Debian 12 packages as `chromium`; and their
+//! accessibility, which axe-core checks. `servers/prepare` unpacks that.
 
+use std::fmt::Write;
+use std::fs;
 use std::process::Command;
 
 use crate::folder::Folder;
+use crate::prepared;
 
 /// The longest that a browser may take, in seconds.
 const SECONDS_MAX: &str = "300";
+
+/// The page around the frames; its script writes what axe-core finds in each.
+const AROUND: &str = include_str!("axe.html");
+/// Widths of the frames in pixels.
+const WIDTHS: [u32; 4] = [360, 768, 1024, 1280];
+const SCHEMES: [&str; 2] = ["light", "dark"];
+/// Longer than axe-core's pauses; time does not pass while it works.
+const CLOCK_MS: u32 = 100_000;
+/// Rules of axe-core that any page passes at least: language, title, structure, contrast.
+const RULES_MIN: usize = 10;
 
 /// The browser, ready for a URL and more flags. Its profile is in that folder, which has one
 /// browser at a time.
@@ -40,4 +54,59 @@ pub fn elements(folder: &Folder, url: &str, clock_ms: u32) -> String {
     command.arg(format!("--virtual-time-budget={clock_ms}"));
     command.arg(url);
     printed(command).0
+}
+
+/// The violations of axe-core's rules in a page at four widths, light and dark, a line for each
+/// element: `360-dark: color-contrast: .note: Fix any of the following: ...`. Folded details are
+/// opened. The page's own scripts and its policy for scripts are removed first.
+pub fn violations(folder: &Folder, page: &str) -> Vec<String> {
+    let axe = prepared::path("axe/axe_playwright_python/axe.min.js");
+    fs::copy(axe, folder.path("axe.min.js")).unwrap();
+    let page = with_axe(page).replace('&', "&amp;").replace('"', "&quot;");
+    let mut frames = String::new();
+    for width in WIDTHS {
+        for scheme in SCHEMES {
+            let _ = writeln!(
+                frames,
+                "<iframe id=\"{width}-{scheme}\" title=\"{width}-{scheme}\" \
+                 style=\"width:{width}px;color-scheme:{scheme}\" srcdoc=\"{page}\"></iframe>"
+            );
+        }
+    }
+    let around = folder.write("axe.html", AROUND.replacen("FRAMES", &frames, 1));
+    let printed = elements(folder, &format!("file://{around}"), CLOCK_MS);
+    let found = printed.rsplit_once("<pre id=\"found\">").unwrap().1;
+    let found = found.split("</pre>").next().unwrap();
+    let mut lines: Vec<String> = found.lines().map(unescaped).collect();
+    let last = lines.pop().unwrap_or_default();
+    let start = format!("frames {}, rules passed ", WIDTHS.len() * SCHEMES.len());
+    let passed = last.strip_prefix(&start).and_then(|it| it.parse().ok());
+    let passed: usize = passed.unwrap_or_else(|| panic!("axe-core did not end: {found}"));
+    let all = WIDTHS.len() * SCHEMES.len() * RULES_MIN;
+    assert!(passed >= all, "{passed} rules passed, fewer than {all}");
+    lines
+}
+
+/// The page with axe-core as its one script.
+fn with_axe(page: &str) -> String {
+    let page = without(page, "<meta http-equiv=\"Content-Security-Policy\"", ">");
+    let page = without(&page, "<script", "</script>");
+    let (before, after) = page.rsplit_once("</body>").unwrap();
+    format!("{before}<script src=\"axe.min.js\"></script></body>{after}")
+}
+
+/// The text without any part from `start` to `end`.
+fn without(text: &str, start: &str, end: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(start) {
+        kept.push_str(before);
+        rest = after.split_once(end).map_or("", |(_, it)| it);
+    }
+    kept + rest
+}
+
+fn unescaped(text: &str) -> String {
+    let text = text.replace("&lt;", "<").replace("&gt;", ">");
+    text.replace("&amp;", "&")
 }

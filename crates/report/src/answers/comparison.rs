@@ -21,7 +21,7 @@ pub(super) fn of_transports(comparison: &Comparison) -> Document {
         crate::text::load(&comparison.scenario.arrival)
     );
     let mut document = blank(title, subtitle, &comparison.notes);
-    let mut columns = vec![Column::words("")];
+    let mut columns = vec![Column::words("metric")];
     columns.extend(names.iter().map(|name| Column::figures(*name)));
     let mut sheet = Sheet::new("transports", "Transports", columns);
     let contenders = &comparison.transports;
@@ -60,7 +60,8 @@ pub(super) fn of_sides(comparison: &AbComparison) -> Document {
     let heads = rows.next().unwrap_or_default();
     let columns = heads.into_iter().enumerate();
     let columns = columns.map(|(index, name)| match index {
-        0 | 7 => Column::words(name),
+        0 => Column::words("metric"),
+        7 => Column::words(name),
         _ => Column::figures(name),
     });
     let mut sheet = Sheet::new("metrics", "Metrics", columns.collect());

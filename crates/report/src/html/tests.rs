@@ -96,6 +96,19 @@ fn every_chart_is_named_described_and_has_its_table() {
 }
 
 #[test]
+fn regions_have_labels_of_their_own() {
+    for page in pages() {
+        let labels = page.split(" aria-label=\"").skip(1);
+        let mut labels: Vec<&str> = labels.filter_map(|rest| rest.split('"').next()).collect();
+        let all = labels.len();
+        labels.sort_unstable();
+        labels.dedup();
+        assert_eq!(labels.len(), all, "{labels:?}");
+        assert!(all > 0 && labels.iter().all(|label| !label.starts_with(':')));
+    }
+}
+
+#[test]
 fn headings_come_in_order() {
     for page in pages() {
         let levels = page.match_indices("<h").filter_map(|(at, _)| {

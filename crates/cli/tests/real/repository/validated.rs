@@ -42,13 +42,13 @@ const REFUSED_SCENARIOS: [(&str, &str); 4] = [
 ];
 
 /// A document and the name of its schema.
-struct Document {
-    schema: &'static str,
-    path: String,
+pub(crate) struct Document {
+    pub(crate) schema: &'static str,
+    pub(crate) path: String,
 }
 
 /// Runs all commands; what they printed.
-fn printed(folder: &Folder) -> Vec<Document> {
+pub(crate) fn printed(folder: &Folder) -> Vec<Document> {
     let mut script = format!("set -eu\nroot={ROOT}\ncd {}\n", folder.path(""));
     let mut documents = Vec::new();
     for (number, command) in COMMANDS.iter().enumerate() {

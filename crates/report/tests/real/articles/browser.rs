@@ -1,14 +1,12 @@
-//! The pages in a browser: Chromium without a screen, which Debian 12 packages as `chromium`.
+//! The pages in a browser.
 //!
 //! A page is put into frames of the sizes and colour schemes that readers have, by a page around it
 //! that asks the browser what it made of them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// The longest that a browser may take, in seconds.
-const SECONDS_MAX: &str = "300";
+use testing::folder::Folder;
 
 /// The page around it: it writes what it finds into its body as text, a line a frame.
 const AROUND: &str = r#"<!DOCTYPE html><html><head><meta charset="utf-8"><style>
@@ -53,39 +51,12 @@ fn folder() -> PathBuf {
 }
 
 /// Runs the browser on a file; what it printed.
-#[allow(clippy::disallowed_methods, reason = "a browser is a process")]
 fn browse(page: &Path, name: &str, flags: &[String]) -> String {
-    let profile = folder().join(format!("chromium-{}-{name}", std::process::id()));
-    let mut command = Command::new("timeout");
-    command.args([
-        "--kill-after=5",
-        SECONDS_MAX,
-        "chromium",
-        "--headless",
-        "--no-sandbox",
-    ]);
-    // It puts a socket there, whose path has at most 107 octets (unix(7)).
-    if std::env::temp_dir().as_os_str().len() > 50 {
-        std::fs::create_dir_all(&profile).expect("the folder of this test can be written to");
-        command
-            .current_dir(&profile)
-            .env("TMPDIR", "/proc/self/cwd");
-    }
-    command.args(["--disable-gpu", "--no-first-run", "--hide-scrollbars"]);
-    command.args(["--disable-background-networking", "--disable-dev-shm-usage"]);
-    command.arg(format!("--user-data-dir={}", profile.display()));
-    command
-        .args(flags)
-        .arg(format!("file://{}", page.display()));
-    let output = command.output().expect("coreutils are installed");
-    let _ = std::fs::remove_dir_all(&profile);
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "is chromium installed? {errors}\n{printed}"
-    );
-    printed
+    let folder = Folder::new(&format!("chromium-{name}"));
+    let mut command = testing::browser::chromium(&folder);
+    command.args(flags);
+    command.arg(format!("file://{}", page.display()));
+    testing::browser::printed(command).0
 }
 
 /// The page, its frames in it.
@@ -155,4 +126,12 @@ pub(crate) fn check_picture(name: &str, page: &Path) {
         .len();
     assert!(octets > 40_000, "{}: {octets} bytes", picture.display());
     std::fs::rename(&picture, folder().join(format!("{name}.png"))).expect("the same folder");
+}
+
+/// axe-core finds no violation, in any size and colour scheme.
+#[track_caller]
+pub(crate) fn check_accessibility(name: &str, page: &str) {
+    let folder = Folder::new(&format!("axe-{name}"));
+    let found = testing::browser::violations(&folder, page);
+    assert!(found.is_empty(), "{name}: {found:#?}");
 }

@@ -38,6 +38,17 @@ fn pages_are_whole_in_a_browser_on_any_screen() {
     browser::check_picture("picture", &page);
 }
 
+#[test]
+fn pages_are_accessible() {
+    for (name, runs) in [
+        ("transports-page", records::transports()),
+        ("udp-page", records::transports()[..1].to_vec()),
+    ] {
+        let page = html::render(&several::document(&collection(&runs)));
+        browser::check_accessibility(name, &page);
+    }
+}
+
 /// The report as Markdown; its page is written where it can be looked at.
 fn report(name: &str, runs: &[Printed]) -> String {
     write(name, runs);

@@ -3,12 +3,11 @@
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
-use testing::example;
 use testing::folder::Folder;
+use testing::{browser, example};
 use web::{Archive, ArchiveServer};
 
 use crate::browser::{answer, get, status};
-use crate::chromium::chromium;
 
 const LOOPBACK: &str = "127.0.0.1:0";
 
@@ -151,14 +150,29 @@ fn browser_shows_the_pages_and_the_policy_lets_their_styles_pass() {
         ("record/1", "What it shows"),
         ("trend?metric=p50&by=target", "<svg class=\"chart\""),
     ] {
-        let mut command = chromium(&folder);
-        command.arg("--enable-logging=stderr");
+        let mut command = browser::chromium(&folder);
+        command.args(["--dump-dom", "--enable-logging=stderr"]);
         command.arg(format!("{}{path}", server.url()));
-        let output = command.output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "is chromium installed? {errors}");
+        let (page, errors) = browser::printed(command);
         assert!(!errors.contains("Content Security Policy"), "{errors}");
-        let page = String::from_utf8(output.stdout).unwrap();
         assert!(page.contains(words), "{words} {page}");
+    }
+}
+
+#[test]
+fn pages_are_accessible() {
+    let (_records, server) = start("served-axe", LOOPBACK);
+    let folder = Folder::new("axe-served");
+    for path in [
+        "/",
+        "/record/1",
+        "/compare?a=1&b=2",
+        "/trend?metric=p50&by=target",
+        "/none",
+    ] {
+        let response = get(address(&server), path);
+        let (_, page) = response.split_once("\r\n\r\n").unwrap();
+        let found = browser::violations(&folder, page);
+        assert!(found.is_empty(), "{path}: {found:#?}");
     }
 }

@@ -1,27 +1,14 @@
 //! The page in Chromium: its script, under its own Content-Security-Policy.
 
-use std::process::Command;
 use std::thread;
 
 use lab::live::Live;
+use testing::browser;
 use testing::folder::Folder;
 use web::Server;
 
-use super::{REPORT, publish, start};
-
-/// The longest that the browser may take, in seconds.
-const SECONDS_MAX: &str = "300";
-
-/// A browser that prints the elements of a page, with a profile in that folder.
-pub(crate) fn chromium(folder: &Folder) -> Command {
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", SECONDS_MAX, "chromium", "--headless"]);
-    command.args(["--no-sandbox", "--disable-gpu", "--no-first-run"]);
-    command.args(["--disable-background-networking", "--disable-dev-shm-usage"]);
-    command.arg("--dump-dom");
-    command.arg(format!("--user-data-dir={}", folder.path("profile")));
-    command
-}
+use super::{REPORT, address, publish, publish_each, start};
+use crate::browser::get;
 
 /// What a browser makes of the page: its elements once no event follows any more. `end` ends the
 /// server when the page is connected.
@@ -29,17 +16,14 @@ fn watch(name: &str, end: impl FnOnce(&Live, Server)) -> String {
     let folder = Folder::new(name);
     let live = Live::default();
     let server = start(&live);
-    let mut command = chromium(&folder);
+    let mut command = browser::chromium(&folder);
     // Its clock does not go on while events may come.
-    command.arg("--virtual-time-budget=100000");
+    command.args(["--dump-dom", "--virtual-time-budget=100000"]);
     command.arg(server.url());
-    let browser = thread::spawn(move || command.output().unwrap());
+    let prints = thread::spawn(move || browser::printed(command).0);
     testing::wait::until("the page is connected", || server.pages() == 1);
     end(&live, server);
-    let output = browser.join().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "is chromium installed? {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    prints.join().unwrap()
 }
 
 #[test]
@@ -62,4 +46,22 @@ fn page_becomes_the_report() {
     });
     assert!(page.contains("The report</h1>"), "{page}");
     assert!(!page.contains("id=\"tiles\""), "{page}");
+}
+
+#[test]
+fn page_is_accessible_during_the_run_and_at_its_end() {
+    let live = Live::default();
+    let server = start(&live);
+    publish_each(&live, &server, 5);
+    let response = get(address(&server), "/");
+    let (_, during) = response.split_once("\r\n\r\n").unwrap();
+    let end = watch("chromium-axe", |live, server| {
+        publish(live, 7);
+        drop(server);
+    });
+    let folder = Folder::new("axe-live");
+    for page in [during, end.as_str()] {
+        let found = browser::violations(&folder, page);
+        assert!(found.is_empty(), "{found:#?}");
+    }
 }

@@ -1,0 +1,40 @@
+//! What axe-core finds in a page.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use testing::browser::violations;
+use testing::folder::Folder;
+
+/// Without violations; `BODY` stands for those of a test.
+const PAGE: &str = include_str!("page.html");
+
+fn found(name: &str, body: &str) -> Vec<String> {
+    let folder = Folder::new(name);
+    violations(&folder, &PAGE.replace("BODY", body))
+}
+
+#[test]
+fn page_without_a_violation_has_none() {
+    assert_eq!(found("axe-none", "<p>Words.</p>"), [""; 0]);
+}
+
+#[test]
+fn violations_are_found_at_the_width_and_in_the_colours_that_have_them() {
+    let body = "<div class=\"wide\"><img src=\"data:,\"></div>\n\
+                    <p class=\"dim\">Words.</p>\n\
+                    <details><summary>More</summary><input type=\"text\"></details>";
+    let found = found("axe-some", body);
+    let rules = ["image-alt", "color-contrast", "label"];
+    for width in [360, 768, 1024, 1280] {
+        for scheme in ["light", "dark"] {
+            let has = |rule: &str| {
+                let start = format!("{width}-{scheme}: {rule}: ");
+                found.iter().any(|line| line.starts_with(&start))
+            };
+            let expected = [width > 1000, scheme == "dark", true];
+            assert_eq!(rules.map(has), expected, "{width}-{scheme}: {found:#?}");
+        }
+    }
+    assert_eq!(found.len(), 4 + 4 + 8, "{found:#?}");
+}
