@@ -29,7 +29,9 @@ fn named(mut record: RunRecord, pods: &[Pod]) -> Option<RunRecord> {
         };
         is_known = true;
         let how = format!("{}; Kubernetes: {cause}", lost.how);
-        for warning in &mut record.warnings {
+        let of_agent = format!("agent {} of ", lost.agent);
+        let warnings = record.warnings.iter_mut();
+        for warning in warnings.filter(|it| it.starts_with(&of_agent)) {
             *warning = warning.replace(&format!("({})", lost.how), &format!("({how})"));
         }
         lost.how = how;
