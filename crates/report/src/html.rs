@@ -225,11 +225,12 @@ pub(crate) fn rows(page: &mut String, sheet: &Sheet, name: Option<&str>) {
         page.push_str("<thead><tr>");
         for column in &sheet.columns {
             let class = if column.is_words { "" } else { " class=\"n\"" };
-            let _ = write!(
-                page,
-                "<th scope=\"col\"{class}>{}</th>",
-                escape(&column.name)
-            );
+            let name = escape(&column.name);
+            // Screen readers announce a header, which has to have a name.
+            let _ = match name.is_empty() {
+                true => write!(page, "<td{class}></td>"),
+                false => write!(page, "<th scope=\"col\"{class}>{name}</th>"),
+            };
         }
         page.push_str("</tr></thead>\n");
     }
