@@ -5,6 +5,10 @@ use measure::RunRecord;
 
 /// A file of a result: a run record says what became of the pods of its lost agents.
 pub(super) fn with_causes(content: Vec<u8>, pods: &[Pod]) -> Vec<u8> {
+    let has_failed = |pod: &Pod| matches!(pod.state, PodState::Failed(_));
+    if !pods.iter().any(has_failed) {
+        return content;
+    }
     let text = std::str::from_utf8(&content).ok();
     let record = text.and_then(|text| RunRecord::from_json(text).ok());
     let record = record.and_then(|record| named(record, pods));
@@ -108,11 +112,16 @@ mod tests {
 
     #[test]
     fn other_files_stay_as_they_are() {
-        let none = [pod("x-agents-1", PodState::Runs)];
         let whole = record().to_json().into_bytes();
-        assert_eq!(with_causes(whole.clone(), &none), whole);
-        for content in [&b"metric,value\n"[..], b"\xff", b""] {
-            assert_eq!(with_causes(content.to_vec(), &none), content);
+        let failed = PodState::Failed("Evicted".to_owned());
+        for pods in [
+            [pod("x-agents-1", PodState::Runs)],
+            [pod("x-agents-0", failed)],
+        ] {
+            assert_eq!(with_causes(whole.clone(), &pods), whole);
+            for content in [&b"metric,value\n"[..], b"\xff", b""] {
+                assert_eq!(with_causes(content.to_vec(), &pods), content);
+            }
         }
     }
 }

@@ -289,6 +289,7 @@ impl Cluster {
             return Ok(());
         };
         let made = self.make(vec![first.clone()])?;
+        let made = made.first().unwrap_or(&Value::Null);
         if others.is_empty() {
             return Ok(());
         }
@@ -296,7 +297,7 @@ impl Cluster {
             "apiVersion": first["apiVersion"],
             "kind": first["kind"],
             "name": first["metadata"]["name"],
-            "uid": made[0]["metadata"]["uid"],
+            "uid": made["metadata"]["uid"],
         }]);
         let owned = others.iter().map(|object| {
             let mut object = object.clone();
