@@ -1,5 +1,6 @@
 //! Agents that wait for a run, one after the other.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use agents::{Hello, Lead, ToAgent};
@@ -20,8 +21,8 @@ pub struct Fleet {
     pub(super) clock: Clock,
     /// Where they came in, if they have dialled: latecomers are answered as long as this is there.
     pub(super) _gate: Option<Gate>,
-    /// How many have been lost.
-    pub(super) lost: u32,
+    /// Those that have been lost, by position.
+    pub(super) lost: BTreeSet<usize>,
 }
 
 impl Fleet {
@@ -53,8 +54,9 @@ impl Fleet {
 
     /// Waits for the next run; returns what led this one.
     pub(super) fn next_lead(&mut self) -> Lead {
-        let lost = self.lead.agents().filter(|(_, _, is_lost)| *is_lost);
-        self.lost = lost.count() as u32;
+        let agents = self.lead.agents().enumerate();
+        let lost = agents.filter(|(_, (_, _, is_lost))| *is_lost);
+        self.lost = lost.map(|(agent, _)| agent).collect();
         let next = self.lead.next(self.clock.now());
         self.carrier.note_waiting(true);
         std::mem::replace(&mut self.lead, next)
@@ -62,7 +64,7 @@ impl Fleet {
 
     /// True if no agent has been lost.
     pub fn is_whole(&self) -> bool {
-        self.lost == 0
+        self.lost.is_empty()
     }
 
     /// There is no further run: all agents end by themselves, with exit code 0.
@@ -71,11 +73,14 @@ impl Fleet {
         // It is short enough for a frame.
         let _ = self.carrier.say_to_all(&ToAgent::End);
         self.carrier.say_no_more();
-        let mut there = self.carrier.count() - self.lost;
-        while there > 0 && self.clock.now() < until {
-            if let Some((_, Carried::Closed(_) | Carried::Unreadable(_))) = self.carrier.next(TURN)
+        // A lost one may close its connection only now, which says nothing of the others.
+        let all = 0..self.carrier.count() as usize;
+        let mut awaited: BTreeSet<usize> = all.filter(|it| !self.lost.contains(it)).collect();
+        while !awaited.is_empty() && self.clock.now() < until {
+            if let Some((agent, Carried::Closed(_) | Carried::Unreadable(_))) =
+                self.carrier.next(TURN)
             {
-                there -= 1;
+                awaited.remove(&agent);
             }
         }
     }

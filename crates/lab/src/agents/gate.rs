@@ -173,7 +173,7 @@ impl Gate {
             lead,
             clock,
             _gate: Some(self),
-            lost: 0,
+            lost: std::collections::BTreeSet::new(),
         }
     }
 }

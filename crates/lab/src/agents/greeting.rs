@@ -80,7 +80,7 @@ pub fn greet(
                 lead,
                 clock,
                 _gate: None,
-                lost: 0,
+                lost: std::collections::BTreeSet::new(),
             });
         }
         if is_interrupted() {
