@@ -50,7 +50,8 @@ pub struct Disturbance {
 
 impl Disturbance {
     /// Reads the record of a run. A target's wait is known if it is this tool's responder in a
-    /// self-test or a process that the run observed; see [`Disturbance::and_target`].
+    /// self-test, a process that the run observed, or one of this host that others kept waiting;
+    /// see [`Disturbance::and_target`].
     pub fn of(record: &RunRecord) -> Disturbance {
         let ticks = |name| record.network.kernel_counter(name) as f64;
         let all = ticks("Cpu.All").max(1.0);
@@ -64,11 +65,16 @@ impl Disturbance {
         let responder = responder.map(|ns| ns as f64 / run_ns(record));
         let programs = record.programs();
         let programs = programs.iter().filter_map(|it| it.waited_cpus);
+        // As the verdict has it, also of a target that the run did not observe.
+        let of_others = record.target_waited_for_others();
         Disturbance {
             stolen: ticks("Cpu.Steal") / all,
             generator_waited: waits.fold(0.0, f64::max),
             generator_hindered: hindered.fold(0.0, f64::max),
-            target_waited: programs.chain(responder).fold(0.0, f64::max),
+            target_waited: programs
+                .chain(responder)
+                .chain(of_others)
+                .fold(0.0, f64::max),
         }
     }
 

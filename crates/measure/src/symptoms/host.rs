@@ -146,6 +146,14 @@ pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<T
     })
 }
 
+impl RunRecord {
+    /// Seconds in each second that the target, on the generator's host, waited for CPUs which
+    /// other processes kept busy; none if it did not, or that is unknown.
+    pub fn target_waited_for_others(&self) -> Option<f64> {
+        target_starved_from(&Figures::of(self), 0.0).map(|it| it.waited)
+    }
+}
+
 /// How long a target on this host waited for CPUs; none if that is unknown.
 pub(crate) fn target_waited_ns(figures: &Figures<'_>) -> Option<u64> {
     let record = figures.record;
