@@ -50,7 +50,7 @@ const SHARED_CPU: &[Fault] = &[
         target: Target::BuiltIn { alone: false },
         around: r#"exec taskset -c $CPU "$@""#,
         is_disturbing: true,
-        ends: Ends::measured(&[Rate], ""),
+        ends: Ends::measured(&[Generator, Rate], ""),
         ..NONE
     },
 ];
