@@ -5,11 +5,12 @@ use testing::folder::Folder;
 
 use crate::process::{Responder, throng};
 
-/// The run would take ten minutes if its condition did not end it.
+/// The run would take ten minutes if its condition did not end it. Some queries are answered,
+/// however late it begins: a run without any response has an exit code of its own.
 fn check(name: &str, flags: &str) {
     let folder = Folder::new(name);
     let names = folder.write("names", "www.example. A\n");
-    let responder = Responder::start("udp:127.0.0.1:0", "--stall at=3s,for=3000s");
+    let responder = Responder::start("udp:127.0.0.1:0", "--loss 0.97");
     let server = responder.address();
     let finished = throng(&format!(
         "run --quiet --format json --server {server} --rate 500 --clients 4 --timeout 2s \
@@ -39,7 +40,7 @@ fn check(name: &str, flags: &str) {
 }
 
 #[test]
-fn run_ends_when_its_server_falls_silent() {
+fn run_ends_when_its_server_answers_hardly_anything() {
     check("abort-one", "");
 }
 
