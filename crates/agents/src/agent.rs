@@ -6,10 +6,10 @@ use std::time::Duration;
 use proto::Instant;
 use serde_json::Value;
 
+use crate::BEAT_EVERY;
 use crate::inputs::{Incoming, Inputs, Part};
 use crate::message::{FromAgent, ToAgent, Told};
 use crate::seats::Refusal;
-use crate::{BEAT_EVERY, DEAD_MAN};
 
 /// How long an agent still looks for a word of its lead before it takes the lead for gone: the end
 /// of the silence that is allowed, and as much again after a pause of the agent or of its whole
@@ -54,7 +54,7 @@ pub enum Order {
 /// Why an agent does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abandoned {
-    /// It has heard nothing from its lead for [`DEAD_MAN`].
+    /// It has heard nothing from its lead for too long.
     Unheard,
     /// It has heard of the start when that was over.
     Late,
@@ -80,6 +80,8 @@ impl Abandoned {
 /// and the instant of the next call come out.
 #[derive(Debug)]
 pub struct AgentLink {
+    /// For how long it goes on in a run without a word of its lead.
+    dead_man: Duration,
     /// When the lead was heard last.
     heard: Instant,
     /// For how long it may say nothing; none if it may for ever.
@@ -100,9 +102,11 @@ pub struct AgentLink {
 }
 
 impl AgentLink {
-    /// An agent that has yet to hear what to do.
-    pub fn new(now: Instant) -> Self {
+    /// An agent that has yet to hear what to do. In a run it goes on for `dead_man` without a word
+    /// of its lead: [`crate::DEAD_MAN`], or [`crate::DEAD_MAN_HERE`].
+    pub fn new(now: Instant, dead_man: Duration) -> Self {
         AgentLink {
+            dead_man,
             heard: now,
             silence_max: Some(SETUP_MAX),
             looks_until: None,
@@ -130,7 +134,7 @@ impl AgentLink {
             ToAgent::Refused(refusal) => self.orders.push_back(Order::Refused(refusal)),
             ToAgent::Input(part) => self.take(part),
             ToAgent::Forget => self.incoming.forget(),
-            ToAgent::Setup(setup) => self.prepare(setup, Some(DEAD_MAN), now),
+            ToAgent::Setup(setup) => self.prepare(setup, Some(self.dead_man), now),
             ToAgent::Serve(setup) => self.prepare(setup, None, now),
             ToAgent::Clock { asked_ns } => self.say(FromAgent::Clock {
                 asked_ns,
@@ -300,6 +304,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
+    use crate::{DEAD_MAN, DEAD_MAN_HERE};
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -315,10 +320,10 @@ mod tests {
 
     #[test]
     fn an_agent_that_hears_nothing_stops() {
-        let mut link = AgentLink::new(at(0));
+        let mut link = AgentLink::new(at(0), DEAD_MAN);
         link.pass(at(60_000));
         assert_eq!((orders(&mut link), says(&mut link)), (vec![], 0));
-        let mut serves = AgentLink::new(at(0));
+        let mut serves = AgentLink::new(at(0), DEAD_MAN);
         serves.hear(ToAgent::Serve(Value::Null), at(1));
         serves.pass(at(100_000));
         serves.pass(at(200_000));
@@ -347,10 +352,26 @@ mod tests {
         assert_eq!((orders(&mut link), says(&mut link)), (vec![], 0));
     }
 
+    /// On its lead's host it is more patient.
+    #[test]
+    fn an_agent_goes_on_for_as_long_as_is_said() {
+        let mut link = AgentLink::new(at(0), DEAD_MAN_HERE);
+        link.hear(ToAgent::Setup(Value::Null), at(0));
+        let setup = Order::Setup(Value::Null, Inputs::default());
+        let mut now = at(0);
+        while now < at(60_000) {
+            link.pass(now);
+            now = link.next_due();
+        }
+        assert_eq!(orders(&mut link), [setup]);
+        link.pass(now);
+        assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
+    }
+
     /// Stopped for a minute itself, it finds what its lead has said meanwhile.
     #[test]
     fn an_agent_that_was_stopped_looks_once_more() {
-        let mut link = AgentLink::new(at(0));
+        let mut link = AgentLink::new(at(0), DEAD_MAN);
         link.hear(ToAgent::Setup(Value::Null), at(0));
         // It gets the CPU before its lead does.
         for now in [60_000, 60_500, 61_900] {
@@ -366,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_start_in_the_past_is_refused() {
-        let mut link = AgentLink::new(at(0));
+        let mut link = AgentLink::new(at(0), DEAD_MAN);
         // There is another try.
         link.hear(ToAgent::Arm { at_ns: 10_000_000 }, at(25));
         assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
@@ -378,13 +399,13 @@ mod tests {
         link.hear(ToAgent::Go { at_ns }, at(101));
         assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Late)]);
-        let mut link = AgentLink::new(at(0));
+        let mut link = AgentLink::new(at(0), DEAD_MAN);
         link.hear(ToAgent::Go { at_ns }, at(99));
         assert_eq!(orders(&mut link), [Order::StartAt(at(100))]);
     }
     #[test]
     fn an_agent_does_one_run_after_the_other() {
-        let mut link = AgentLink::new(at(0));
+        let mut link = AgentLink::new(at(0), DEAD_MAN);
         let mut inputs = Inputs::default();
         inputs.add(Arc::new(b"names".to_vec()));
         for part in inputs.messages(&BTreeSet::new()) {

@@ -18,10 +18,10 @@
 //! the lead names a later one; nothing is sent before [`ToAgent::Go`]. An agent that hears that too
 //! late does not begin, which ends the run.
 //!
-//! An agent that hears nothing from its lead for [`DEAD_MAN`], or is given nothing to do for two
-//! minutes, stops sending and ends. A lead that
-//! hears nothing from an agent takes it for lost: the result is then the last checkpoint of all
-//! agents ([`Outcome::degraded`]).
+//! An agent that hears nothing from its lead for [`DEAD_MAN`] ([`DEAD_MAN_HERE`] on the lead's own
+//! host), or is given nothing to do for two minutes, stops sending and ends. A lead that hears
+//! nothing from an agent takes it for lost: the result is then the last checkpoint of all agents
+//! ([`Outcome::degraded`]).
 //!
 //! # Where to look
 //!
@@ -50,8 +50,11 @@ pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, SoFar, Why};
 pub use message::{FromAgent, Hello, ToAgent, Told};
 pub use seats::{Join, Refusal, Seats};
 
-/// For how long an agent goes on without a word of its lead.
+/// For how long an agent goes on without a word of its lead on another host.
 pub const DEAD_MAN: Duration = Duration::from_secs(10);
+/// The same of an agent that its lead has started on its own host. The end of the pipe tells that
+/// the lead's process has ended; one that says nothing waits for a CPU, or for a disk.
+pub const DEAD_MAN_HERE: Duration = Duration::from_secs(60);
 /// How long an agent may take to stop sending.
 pub const STOP_MAX: Duration = Duration::from_secs(1);
 /// How often either side says that it is there.

@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use agents::{
-    Abandoned, BEAT_EVERY, DEAD_MAN, Decoder, Failure, FrameError, FromAgent, Inputs, Place,
-    ToAgent, Why,
+    Abandoned, BEAT_EVERY, DEAD_MAN, DEAD_MAN_HERE, Decoder, Failure, FrameError, FromAgent,
+    Inputs, Place, ToAgent, Why,
 };
 use driver::clock::Clock;
 use proto::Instant;
@@ -394,7 +394,7 @@ impl Carrier {
             let _ = child.kill();
         }
         match child.wait() {
-            Ok(status) if has_ended => describe(status),
+            Ok(status) if has_ended => describe(status, &member.place),
             Ok(_) => "it closed its output and did not end".to_owned(),
             Err(error) => error.to_string(),
         }
@@ -618,12 +618,16 @@ fn ends_within(child: &mut Child, time: Duration) -> bool {
     poll(&mut ends, time.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-fn describe(status: ExitStatus) -> String {
+fn describe(status: ExitStatus, place: &Place) -> String {
     let abandoned = status.code().and_then(Abandoned::of_exit_code);
     match (status.signal(), abandoned, status.code()) {
         (Some(signal), _, _) => format!("signal {signal}"),
         (None, Some(Abandoned::Unheard), _) => {
-            format!("it had heard nothing for {} s", DEAD_MAN.as_secs())
+            let silence = match place {
+                Place::Here => DEAD_MAN_HERE,
+                Place::Host(_) => DEAD_MAN,
+            };
+            format!("it had heard nothing for {} s", silence.as_secs())
         }
         (None, Some(Abandoned::Late), _) => "it had heard of the start too late".to_owned(),
         (None, None, Some(code)) => format!("exit code {code}"),

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use agents::{
-    Abandoned, AgentLink, DEAD_MAN, Decoder, FromAgent, Hello, Inputs, Join, Order, Refusal,
-    STOP_MAX, ToAgent,
+    Abandoned, AgentLink, DEAD_MAN, DEAD_MAN_HERE, Decoder, FromAgent, Hello, Inputs, Join, Order,
+    Refusal, STOP_MAX, ToAgent,
 };
 use driver::clock::Clock;
 use proto::Instant;
@@ -114,7 +114,12 @@ impl Connection {
     /// Over standard input and output, which nothing else uses from now on. An agent of another
     /// host says who it is.
     pub fn open(hello: Option<Hello>, on_end: OnEnd) -> Connection {
-        let connection = Connection::over(std::io::stdin(), std::io::stdout(), on_end, true);
+        let dead_man = match hello {
+            Some(_) => DEAD_MAN,
+            None => DEAD_MAN_HERE,
+        };
+        let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+        let connection = Connection::over(stdin, stdout, (on_end, dead_man), true);
         if let Some(hello) = hello {
             connection.voice().say(FromAgent::Hello(hello));
         }
@@ -135,7 +140,8 @@ impl Connection {
         on_end: OnEnd,
     ) -> std::io::Result<Connection> {
         let dialled = gate::dial(lead, keys)?;
-        let connection = Connection::over(dialled.reading, dialled.writing, on_end, false);
+        let connection =
+            Connection::over(dialled.reading, dialled.writing, (on_end, DEAD_MAN), false);
         connection.voice().say(FromAgent::Join(join));
         Ok(connection)
     }
@@ -143,7 +149,7 @@ impl Connection {
     fn over(
         from: impl Read + Send + 'static,
         to: impl Write + Send + 'static,
-        on_end: OnEnd,
+        (on_end, dead_man): (OnEnd, Duration),
         are_pipes: bool,
     ) -> Connection {
         let clock = Clock::of_host();
@@ -169,7 +175,7 @@ impl Connection {
         });
         let link = std::thread::spawn(move || {
             Link {
-                link: AgentLink::new(clock.now()),
+                link: AgentLink::new(clock.now(), dead_man),
                 clock,
                 writes: Some(writes),
                 writer: Some(writer),
