@@ -9,8 +9,8 @@ use std::{env, fs};
 
 use lab::target::{Cell, DOH_PATH, Product, RunningServer, Service, TLS_NAME, prepared, products};
 use load::names_file;
-use measure::RunRecord;
 use measure::observation::{Observation, Series};
+use measure::{Counts, RunRecord};
 use proto::Transport;
 use proto::doh::Method;
 use proto::query::QueryOptions;
@@ -160,20 +160,38 @@ fn check_cell(cell: &Cell) -> Vec<RunRecord> {
         };
         let ran = load.run_at(address);
         let (counts, name) = (ran.counts(), format!("{}, {way:?}", product.name));
-        let total = ROUNDS * QUESTIONS;
-        let seen = (counts.offered, counts.sent, counts.responses);
-        assert_eq!(seen, (total, total, total), "{name}: {counts:?}");
-        assert_eq!(counts.lost(), 0, "{name}: {counts:?}");
-        let besides = counts.unexpected.total() + counts.duplicate + counts.late;
-        assert_eq!(besides, 0, "{name}: {counts:?}");
-        let by_rcode = &counts.rcodes.by_rcode;
-        let rcodes = (by_rcode[NOERROR], by_rcode[NXDOMAIN]);
-        let expected = (ROUNDS * (QUESTIONS - MISSING), ROUNDS * MISSING);
-        assert_eq!(rcodes, expected, "{name}: {counts:?}");
+        check_counts(counts, &name);
         check_observed(product, &ran.record, &name);
         ran.record
     };
     ways.iter().map(run).collect()
+}
+
+/// All queries were answered as the zone says, but for those on connections that a server closed:
+/// on a busy host it may take a client for one that does not read.
+fn check_counts(counts: &Counts, name: &str) {
+    let total = ROUNDS * QUESTIONS;
+    let connections = &counts.connections;
+    let closed = connections.closed_by_target + connections.reset_by_target;
+    let lost = match closed {
+        0 => 0,
+        _ => counts.connection_losses,
+    };
+    let seen = (counts.offered, counts.sent, counts.responses + lost);
+    assert_eq!(seen, (total, total, total), "{name}: {counts:?}");
+    assert_eq!(counts.lost(), lost, "{name}: {counts:?}");
+    let besides = counts.unexpected.total() + counts.duplicate + counts.late;
+    assert_eq!(besides, 0, "{name}: {counts:?}");
+    let by_rcode = &counts.rcodes.by_rcode;
+    let (noerror, nxdomain) = (by_rcode[NOERROR], by_rcode[NXDOMAIN]);
+    assert_eq!(noerror + nxdomain, counts.responses, "{name}: {counts:?}");
+    let most = (ROUNDS * (QUESTIONS - MISSING), ROUNDS * MISSING);
+    let missing = (most.0.checked_sub(noerror), most.1.checked_sub(nxdomain));
+    let missing = missing
+        .0
+        .zip(missing.1)
+        .map(|(of_names, of_others)| of_names + of_others);
+    assert_eq!(missing, Some(lost), "{name}: {counts:?}");
 }
 
 /// It and what stands behind it have no rights of root, and no variables of the caller.
