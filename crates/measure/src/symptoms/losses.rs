@@ -12,6 +12,7 @@ use super::significance::{self, EVENTS_MIN};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
+use crate::statistics::median;
 use crate::timeline::outages::MET_MIN as MET_BY_OUTAGE_MIN;
 use crate::timeline::{Bin, Outage, OutageKind, Timeline};
 
@@ -34,6 +35,13 @@ const PLATEAU_BINS: usize = 50;
 /// The same of whole seconds, of which there are fewer.
 const PLATEAU_SECONDS: usize = 8;
 const PLATEAU_OF_SECONDS: f64 = 10.0;
+/// From this share of the windows on, what they have is usual. Of windows with random losses,
+/// at most 0.63 were that alike in 7,200 simulated runs.
+const USUAL: f64 = 0.75;
+/// Deviations of random losses by which such windows may be apart.
+const USUAL_APART: f64 = 0.4;
+/// The variance that random losses give to a window of them.
+const USUAL_VARIANCE: f64 = 2.0;
 /// From this share of the queries on, a fixed rate of responses is a limit.
 const LIMITED_MIN: f64 = 0.02;
 /// From this share of the responses on, truncation belongs to such a limit.
@@ -51,6 +59,8 @@ const OUTGROWN: f64 = 0.5;
 const MET_MAX: f64 = 0.001;
 /// From this share of the window on, outages decide.
 const LENGTH_MAX: f64 = 0.01;
+/// Outages do not decide if more than this many times what they met was lost outside of them.
+const OUTSIDE_MAX: u64 = 3;
 /// A span is as long as the timeout if it differs by less than this part of it.
 const OF_TIMEOUT: u64 = 5;
 /// From this share of the slots on, those that lost queries hold are reported.
@@ -220,19 +230,15 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     let bins = timeline.bins().get(..whole.min(timeline.bins().len()))?;
     // A token bucket that is full admits all queries first.
     let burst = bins.iter().take_while(|bin| bin.lost == 0).count();
-    let from = match is_fixed(bins, timeline.width_ns()) {
-        true => 0,
-        false if is_fixed(&bins[bins.len() / 2..], timeline.width_ns()) => bins.len() / 2,
-        false => return None,
-    };
-    let fixed = &bins[from..];
-    let answered: u64 = fixed.iter().map(answered_in).sum();
-    let lasted_s = (fixed.len() as u64 * timeline.width_ns()) as f64 / 1e9;
+    let half = bins.len() / 2;
+    let of_second_half = || fixed_qps(&bins[half..], timeline.width_ns()).map(|it| (half, it));
+    let of_all = fixed_qps(bins, timeline.width_ns()).map(|it| (0, it));
+    let (from, admitted_qps) = of_all.or_else(of_second_half)?;
     let (truncated, responses) = (figures.counts.truncated, figures.counts.responses);
     let are_many = significance::is_above(truncated, responses, TRUNCATED_MIN);
     Some(RateLimited {
         truncated: if are_many { truncated } else { 0 },
-        admitted_qps: per(answered as f64, lasted_s),
+        admitted_qps,
         burst_ns: (from > 0 && burst > 0).then(|| burst as u64 * timeline.width_ns()),
         p50_ns: figures.service_p50_ns.unwrap_or(0),
         shortest_ns: figures.path_ns.unwrap_or(0),
@@ -243,18 +249,54 @@ fn answered_in(bin: &Bin) -> u64 {
     bin.due - bin.lost.min(bin.due)
 }
 
-/// True if queries were lost in these bins, and as many were answered in each bin or each second.
-fn is_fixed(bins: &[Bin], width_ns: u64) -> bool {
+/// Queries a second that were answered in these bins, if some were lost, and as many were answered
+/// in each bin or each second.
+fn fixed_qps(bins: &[Bin], width_ns: u64) -> Option<f64> {
     let sum = |of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>() as f64;
     let lost = per(sum(|bin| bin.lost), sum(|bin| bin.due));
+    if lost < LIMITED_MIN {
+        return None;
+    }
     let answered: Vec<f64> = bins.iter().map(|it| answered_in(it) as f64).collect();
     // A token bucket may be filled once a second.
     let second = (SECOND_NS / width_ns).max(1) as usize;
     let seconds = answered.chunks_exact(second);
     let seconds: Vec<f64> = seconds.map(|bins| bins.iter().sum()).collect();
-    lost >= LIMITED_MIN
-        && (is_plateau(&answered, lost, PLATEAU_BINS, PLATEAU)
-            || is_plateau(&seconds, lost, PLATEAU_SECONDS, PLATEAU_OF_SECONDS))
+    let width_s = width_ns as f64 / 1e9;
+    let mean = per(answered.iter().sum(), answered.len() as f64);
+    let is_plateau = is_plateau(&answered, lost, PLATEAU_BINS, PLATEAU)
+        || is_plateau(&seconds, lost, PLATEAU_SECONDS, PLATEAU_OF_SECONDS);
+    match is_plateau {
+        true => Some(mean / width_s),
+        false => usual(bins, mean, lost).map(|it| it / width_s),
+    }
+}
+
+/// How many queries were answered in most of the bins whose queries left on time, and were lost in
+/// all of these: what a generator sends late, a limit answers in another number.
+fn usual(bins: &[Bin], mean: f64, lost: f64) -> Option<f64> {
+    // Random losses scatter windows by a whole query only if enough are answered and lost in each.
+    let of_scatter = USUAL_VARIANCE / (mean * lost).max(f64::MIN_POSITIVE);
+    let of_answers = PLATEAU_RESPONSES / mean.max(f64::MIN_POSITIVE);
+    let length = of_scatter.max(of_answers).ceil().max(1.0);
+    // A window of more bins than there are is none.
+    let length = length.min(bins.len() as f64 + 1.0) as usize;
+    let windows = bins.chunks_exact(length);
+    let on_time = windows.filter(|bins| bins.iter().all(|bin| bin.sent == bin.due));
+    let sums = on_time.map(|bins| {
+        let answered: u64 = bins.iter().map(answered_in).sum();
+        (answered as f64, bins.iter().any(|bin| bin.lost > 0))
+    });
+    let sums: Vec<(f64, bool)> = sums.collect();
+    let answered: Vec<f64> = sums.iter().map(|(answered, _)| *answered).collect();
+    let median = median(&answered).filter(|_| sums.len() >= PLATEAU_BINS)?;
+    let scatter = (mean * lost * length as f64).sqrt();
+    let apart = (USUAL_APART * scatter).max(0.5);
+    let is_usual =
+        |(answered, has_lost): &&(f64, bool)| *has_lost && (answered - median).abs() <= apart;
+    let usual = sums.iter().filter(is_usual).count();
+    let is_fixed = median >= PLATEAU_RESPONSES && per(usual as f64, sums.len() as f64) >= USUAL;
+    is_fixed.then(|| median / length as f64)
 }
 
 /// True if as many were answered in each of the windows: random losses would scatter them. Of the
@@ -426,15 +468,18 @@ impl Outages {
         let is_longest = kinds.contains(&longest.kind);
         let alike = all.iter().filter(|it| it.kind == longest.kind);
         let lengths: Vec<u64> = alike.map(|it| it.length_ns()).collect();
-        let met = all.iter().map(|it| it.lost + it.late).sum();
+        let met: u64 = all.iter().map(|it| it.lost + it.late).sum();
         let length_ns: u64 = all.iter().map(|it| it.length_ns()).sum();
         let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
+        let is_much = is_long || significance::is_above(met, figures.counts.offered, MET_MAX);
+        // Most of what was lost was lost at other times: that is what the run shows first.
+        let is_beside = figures.outages.outside.lost > OUTSIDE_MAX * met;
         is_longest.then(|| Outages {
             longest: **longest,
             alike: lengths.len() as u64 - 1,
             alike_ns: lengths.iter().sum(),
             may_be_limit: may_be_limit(longest, figures),
-            is_much: is_long || significance::is_above(met, figures.counts.offered, MET_MAX),
+            is_much: is_much && !is_beside,
         })
     }
 }

@@ -128,3 +128,61 @@ fn no_counter_of_losses_is_left_out_of_the_verdict() {
         told(&observed, topic).problem("7,000", "net.core");
     }
 }
+
+/// A generator that is late sends what was due in a bin with what is due in the next; a token
+/// bucket has more tokens for these.
+#[test]
+fn a_fixed_rate_is_seen_between_the_sends_of_a_generator_that_was_late() {
+    let is_late = |bin: u64| scattered(bin / 3) < 5;
+    let mut record = limited(|bin| if is_late(bin) { scattered(bin) } else { 3 });
+    let timeline = record.timeline.as_mut().unwrap();
+    for bin in (0..1_000).filter(|bin| is_late(*bin)) {
+        timeline.add(
+            bin * 10_000_000,
+            &Bin {
+                sent: 3,
+                ..Bin::default()
+            },
+        );
+    }
+    let evidence = "the target admits a fixed rate: 300.0 qps were answered";
+    judged(&record, Limit::Server, evidence, "exempt-clients");
+}
+
+#[test]
+fn losses_in_bursts_are_no_limit_on_the_rate() {
+    for (length, lost) in [(20, 5), (20, 12), (50, 11), (7, 3)] {
+        let bursts = limited(|bin| if bin % length < lost { 0 } else { 10 });
+        let verdict = judge(&bursts);
+        let text = verdict.evidence.join("\n");
+        assert!(
+            !text.contains("fixed rate"),
+            "{length}, {lost}: {verdict:#?}"
+        );
+    }
+}
+
+#[test]
+fn an_outage_beside_many_more_losses_is_not_what_limits() {
+    let mut record = limited(|bin| match bin {
+        400..425 => 0,
+        _ => 10 - (scattered(bin) % 8),
+    });
+    let timeline = record.timeline.as_mut().unwrap();
+    for bin in 400..425 {
+        let frozen_us = 10_000;
+        timeline.add(
+            bin * 10_000_000,
+            &Bin {
+                frozen_us,
+                ..Bin::default()
+            },
+        );
+    }
+    let verdict = judge(&record);
+    assert_eq!(verdict.limit, Limit::Unknown, "{verdict:#?}");
+    assert!(
+        verdict.evidence[0].contains("got no response"),
+        "{verdict:#?}"
+    );
+}
