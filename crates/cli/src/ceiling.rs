@@ -7,7 +7,9 @@ use std::time::Duration;
 use lab::ceiling::{Ceiling, CeilingRequest, Until, measure};
 use measure::notation;
 use proto::Transport;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::args::ceiling::{CLIENTS, CeilingArguments, OUTSTANDING};
 use crate::failure::{Failure, print};
@@ -67,17 +69,39 @@ fn text(ceilings: &[Ceiling]) -> String {
     text
 }
 
+/// What `throng doctor --ceiling --format json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Ceilings {
+    /// One for each transport.
+    ceilings: Vec<OfTransport>,
+}
+
+/// What one core of this host could ask over a transport, if nothing but the generator's own code
+/// took time.
+#[derive(Serialize, JsonSchema)]
+struct OfTransport {
+    /// The transport.
+    transport: &'static str,
+    /// Queries that were answered.
+    queries: u64,
+    /// CPU time for them.
+    busy_ns: u64,
+    /// CPU time for each.
+    ns_per_query: f64,
+    /// The ceiling.
+    queries_per_second: f64,
+}
+
 fn json(ceilings: &[Ceiling]) -> Value {
-    let each = ceilings.iter().map(|ceiling| {
-        json!({
-            "transport": ceiling.transport.name(),
-            "queries": ceiling.queries,
-            "busy_ns": ceiling.busy.as_nanos() as u64,
-            "ns_per_query": ceiling.ns_per_query(),
-            "queries_per_second": ceiling.queries_per_second(),
-        })
+    let each = ceilings.iter().map(|ceiling| OfTransport {
+        transport: ceiling.transport.name(),
+        queries: ceiling.queries,
+        busy_ns: ceiling.busy.as_nanos() as u64,
+        ns_per_query: ceiling.ns_per_query(),
+        queries_per_second: ceiling.queries_per_second(),
     });
-    json!({ "ceilings": each.collect::<Vec<Value>>() })
+    let ceilings = each.collect();
+    serde_json::to_value(Ceilings { ceilings }).unwrap_or_default()
 }
 
 #[cfg(test)]

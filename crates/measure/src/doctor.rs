@@ -5,6 +5,7 @@
 //! it; of runs, only what the record has evidence for. Nothing is read here: `throng doctor` hands
 //! in the readings, and reports on runs say the same from the same code.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 mod connections;
@@ -31,7 +32,7 @@ pub use reading::{Aim, HostReading, Interface};
 pub use several::of_runs;
 
 /// How bad something is; the later, the worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Nothing to be done; what is offered may be tried.
@@ -57,7 +58,7 @@ impl State {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// What was looked at, in a few words that do not change: `open files`.
     pub topic: String,

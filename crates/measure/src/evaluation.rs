@@ -9,6 +9,7 @@
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::probe::ProbeStatistics;
@@ -28,7 +29,7 @@ const WAKE_UP_NS: f64 = 50_000.0;
 const RESAMPLES: usize = 1_000;
 
 /// Servers side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evaluation {
     /// What was asked: name and type.
     pub questions: Vec<String>,
@@ -41,7 +42,7 @@ pub struct Evaluation {
 }
 
 /// One server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// As it was given.
     pub server: String,
@@ -56,7 +57,7 @@ pub struct Row {
 }
 
 /// A server beside the fastest.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "finding")]
 pub enum Versus {
     /// Its median is the lowest.

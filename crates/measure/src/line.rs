@@ -2,12 +2,13 @@
 //!
 //! A packet is one IP packet: over UDP a query or a response, over TCP a segment.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 
 /// A line between two networks, and the outcome of all that went over it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     /// The network namespaces at its ends: near, where load comes from, and far.
     pub between: [String; 2],
@@ -26,7 +27,7 @@ pub struct Line {
 }
 
 /// One direction of a line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Direction {
     /// What was asked of it.
     pub asked: Impairment,
@@ -64,7 +65,7 @@ pub struct Direction {
 }
 
 /// What is asked of one direction; shares are from 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Impairment {
     /// How long each packet takes, ns.
     pub delay_ns: u64,
@@ -86,7 +87,7 @@ pub struct Impairment {
 }
 
 /// Packets that did not leave the line, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lost {
     /// By the chance that was asked for.
     pub asked_for: u64,

@@ -4,6 +4,7 @@
 //! apart. Percentiles come from the run's histogram, whose buckets are at most 0.78 % wide; least,
 //! greatest and mean are exact.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::Counts;
@@ -11,7 +12,7 @@ use crate::histogram::Histogram;
 use crate::interval::{ConnectionTimes, Interval};
 
 /// Queries and responses of one server, and how long they took.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeStatistics {
     /// Queries that were due, without those that the end of the run kept from being sent.
     pub queries: u64,
@@ -34,7 +35,7 @@ pub struct ProbeStatistics {
 }
 
 /// A distribution in a few figures, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     /// How many values.
     pub count: u64,

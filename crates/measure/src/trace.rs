@@ -1,9 +1,10 @@
 //! The way to a server, hop by hop: what `throng trace` found.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The way to one server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trace {
     /// What was asked: name and type.
     pub question: String,
@@ -20,7 +21,7 @@ pub struct Trace {
 }
 
 /// What came back from one distance.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hop {
     /// TTL or hop limit of the queries.
     pub distance: u8,
@@ -29,7 +30,7 @@ pub struct Hop {
 }
 
 /// What became of one query.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub enum Probe {
     /// Nothing came in time.
@@ -57,7 +58,7 @@ pub enum Probe {
 }
 
 /// What an ICMP error says (RFC 792, RFC 1812, RFC 4443).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IcmpReason {
     /// TTL or hop limit exceeded in transit: the router on the way that is looked for.
@@ -80,7 +81,7 @@ pub enum IcmpReason {
 }
 
 /// Why a trace ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceEnd {
     /// A DNS response came.

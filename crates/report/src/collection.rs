@@ -15,7 +15,7 @@ mod table;
 mod tests;
 
 pub(crate) use dimension::{CLIENTS, Dimension, RATE, TRANSPORT, Value, server_cpu};
-pub use table::{csv, json};
+pub use table::{csv, json, json_schema};
 
 /// A record with the file that keeps it.
 #[derive(Clone, Debug)]

@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-use measure::Limit;
 use measure::doctor::{Aim, Cure, Diagnosis, HostReading, Place, State, worst};
 use measure::notation::{count, counted, gibibytes};
-use serde_json::{Value, json};
+use measure::{HostFacts, Limit};
+use schemars::{JsonSchema, schema_for};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::Source;
 use crate::json::pretty;
@@ -41,6 +43,59 @@ pub struct OfRuns<'a> {
     pub together: &'a [Diagnosis],
 }
 
+/// What `throng doctor --format json` prints.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Document<'a> {
+    /// Of this host.
+    Host {
+        /// Version of the binary that looked.
+        throng_version: &'a str,
+        /// The worst state of all.
+        state: State,
+        /// Clients at once that the host is to simulate or to serve; none if that was not given.
+        clients: Option<u64>,
+        /// The host is to serve clients rather than to simulate them.
+        is_server: bool,
+        /// What the host is.
+        host: &'a HostFacts,
+        /// What was found.
+        diagnoses: &'a [Diagnosis],
+    },
+    /// Of run records.
+    Records {
+        /// The worst state of all.
+        state: State,
+        /// What each record shows.
+        runs: Vec<OfRun<'a>>,
+        /// What they show together.
+        together: &'a [Diagnosis],
+    },
+}
+
+/// What a record shows.
+#[derive(Serialize, JsonSchema)]
+struct OfRun<'a> {
+    /// File of the record.
+    file: &'a str,
+    /// What limited the run.
+    limit: Limit,
+    /// What was found.
+    diagnoses: &'a [Diagnosis],
+}
+
+impl Document<'_> {
+    /// As JSON, ending in a line break.
+    fn json(&self) -> String {
+        pretty(&serde_json::to_value(self).unwrap_or_default())
+    }
+}
+
+/// The JSON Schema (2020-12) of both documents.
+pub fn json_schema() -> Value {
+    schema_for!(Document<'_>).to_value()
+}
+
 impl OfHost<'_> {
     /// For people, ending in a line break.
     pub fn text(&self) -> String {
@@ -57,15 +112,15 @@ impl OfHost<'_> {
 
     /// One JSON object, ending in a line break.
     pub fn json(&self) -> String {
-        let value = json!({
-            "throng_version": self.throng_version,
-            "state": worst(self.diagnoses),
-            "clients": self.aim.clients,
-            "is_server": self.aim.is_server,
-            "host": self.host.facts,
-            "diagnoses": self.diagnoses,
-        });
-        pretty(&value)
+        let document = Document::Host {
+            throng_version: self.throng_version,
+            state: worst(self.diagnoses),
+            clients: self.aim.clients,
+            is_server: self.aim.is_server,
+            host: &self.host.facts,
+            diagnoses: self.diagnoses,
+        };
+        document.json()
     }
 
     fn aim(&self) -> String {
@@ -139,19 +194,18 @@ impl OfRuns<'_> {
 
     /// One JSON object, ending in a line break.
     pub fn json(&self) -> String {
-        let runs = self.sources.iter().zip(self.each).map(|(source, found)| {
-            json!({
-                "file": source.file,
-                "limit": source.record.verdict.limit,
-                "diagnoses": found,
-            })
+        let runs = self.sources.iter().zip(self.each);
+        let runs = runs.map(|(source, found)| OfRun {
+            file: &source.file,
+            limit: source.record.verdict.limit,
+            diagnoses: found,
         });
-        let value = json!({
-            "state": worst(&self.all()),
-            "runs": runs.collect::<Vec<Value>>(),
-            "together": self.together,
-        });
-        pretty(&value)
+        let document = Document::Records {
+            state: worst(&self.all()),
+            runs: runs.collect(),
+            together: self.together,
+        };
+        document.json()
     }
 
     /// Everything that was found.

@@ -1,6 +1,9 @@
 //! A report before it has a form: headline figures, remarks, charts and tables. HTML, Markdown and
 //! text are renderings of it, so they say the same.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::chart::Chart;
 
 /// A report on one run or on several.
@@ -45,7 +48,8 @@ pub(crate) struct Banner {
 }
 
 /// What a remark is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
     /// What the figures show.
     Shows,

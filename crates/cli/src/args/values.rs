@@ -20,7 +20,7 @@ pub(crate) enum Format {
     /// Human-readable
     #[default]
     Text,
-    /// The run record
+    /// One document; `throng schema` describes it
     Json,
     /// One row per interval, and a total
     Csv,
@@ -31,7 +31,7 @@ pub(crate) enum Format {
 pub(crate) enum DocumentFormat {
     /// Human-readable
     Text,
-    /// One object
+    /// One document; `throng schema` describes it
     Json,
 }
 

@@ -1,11 +1,12 @@
 //! The list of runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use history::{Entry, FIXED_FACTS};
 use measure::metric::Metric;
 use report::table::{Align, Table};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{csv_line, csv_name};
 use crate::args::Format;
@@ -15,9 +16,7 @@ const COLUMNS: [Metric; 4] = [Metric::Qps, Metric::P50, Metric::P99, Metric::Los
 
 pub(super) fn render(entries: &[Entry], format: Format) -> String {
     match format {
-        Format::Json => {
-            report::json::pretty(&Value::Array(entries.iter().map(entry_json).collect()))
-        }
+        Format::Json => json(entries),
         Format::Csv => csv(entries),
         Format::Text => text(entries),
     }
@@ -39,13 +38,28 @@ fn figure(entry: &Entry, metric: Metric) -> Option<f64> {
     entry.figures.get(metric.name()).copied()
 }
 
-fn entry_json(entry: &Entry) -> Value {
-    json!({
-        "run": entry.id,
-        "record": entry.file,
-        "facts": entry.facts,
-        "figures": entry.figures,
-    })
+/// A run in what `throng history list --format json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Run<'a> {
+    /// Its number.
+    run: i64,
+    /// File of its record, from the folder of the records on.
+    record: &'a str,
+    /// What it was, by name, with its labels.
+    facts: &'a BTreeMap<String, String>,
+    /// What it measured, by the names of the metrics.
+    figures: &'a BTreeMap<String, f64>,
+}
+
+fn json(entries: &[Entry]) -> String {
+    let runs = entries.iter().map(|entry| Run {
+        run: entry.id,
+        record: &entry.file,
+        facts: &entry.facts,
+        figures: &entry.figures,
+    });
+    let runs: Vec<Run<'_>> = runs.collect();
+    report::json::pretty(&serde_json::to_value(runs).unwrap_or_default())
 }
 
 fn csv(entries: &[Entry]) -> String {

@@ -1,7 +1,7 @@
 //! `throng history`: questions to the records of a folder.
 
-mod list;
-mod trend;
+pub(crate) mod list;
+pub(crate) mod trend;
 
 use std::process::ExitCode;
 

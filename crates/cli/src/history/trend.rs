@@ -4,7 +4,8 @@ use history::TrendGroup;
 use measure::metric::{Better, Metric, Unit};
 use measure::statistics::{mann_whitney, median};
 use report::table::{Align, Table};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{csv_line, csv_name};
 use crate::args::Format;
@@ -86,21 +87,55 @@ pub(super) fn render(metric: Metric, by: &str, groups: &[TrendGroup], format: Fo
     }
 }
 
+/// What `throng history trend --format json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Trend<'a> {
+    /// The metric.
+    metric: &'a str,
+    /// The fact or label whose values are compared.
+    by: &'a str,
+    /// Its values, in the order of their first runs.
+    groups: Vec<Group<'a>>,
+}
+
+/// The runs with one value.
+#[derive(Serialize, JsonSchema)]
+struct Group<'a> {
+    /// The value.
+    value: &'a str,
+    /// When the first of these runs started, RFC 3339.
+    first_started: &'a str,
+    /// Numbers of the runs.
+    runs: &'a [i64],
+    /// The metric of each run.
+    values: &'a [f64],
+    /// Their median.
+    median: f64,
+    /// Change from the value before: a share of that, or percentage points of shares.
+    change_from_previous: Option<f64>,
+    /// Probability that chance alone makes such a difference; none with fewer than four runs.
+    p_value: Option<f64>,
+    /// What follows from that; empty for the first value.
+    finding: &'a str,
+}
+
 fn json(metric: Metric, by: &str, (steps, groups): (&[Step], &[TrendGroup])) -> String {
-    let each = steps.iter().zip(groups).map(|(step, group)| {
-        json!({
-            "value": step.value,
-            "first_started": group.first_started,
-            "runs": group.runs,
-            "values": group.values,
-            "median": step.median,
-            "change_from_previous": step.change,
-            "p_value": step.p_value,
-            "finding": step.finding,
-        })
+    let each = steps.iter().zip(groups).map(|(step, group)| Group {
+        value: &step.value,
+        first_started: &group.first_started,
+        runs: &group.runs,
+        values: &group.values,
+        median: step.median,
+        change_from_previous: step.change,
+        p_value: step.p_value,
+        finding: step.finding,
     });
-    let each: Vec<Value> = each.collect();
-    report::json::pretty(&json!({ "metric": metric.name(), "by": by, "groups": each }))
+    let trend = Trend {
+        metric: metric.name(),
+        by,
+        groups: each.collect(),
+    };
+    report::json::pretty(&serde_json::to_value(trend).unwrap_or_default())
 }
 
 fn csv(metric: Metric, by: &str, steps: &[Step]) -> String {

@@ -8,7 +8,8 @@ use lab::run::RunRequest;
 use measure::notation::latency;
 use measure::{ProbeStatistics, RunRecord};
 use proto::rr::rcode_to_text;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{questions, reject_hidden, run_of};
 use crate::args::Output;
@@ -142,7 +143,7 @@ impl Shown {
     fn connected(&self, set_up_ns: u64) -> String {
         match self.format {
             PingFormat::Text => format!("connected in {}\n", latency(set_up_ns as f64)),
-            PingFormat::Json => line(&json!({"event": "connected", "set_up_ns": set_up_ns})),
+            PingFormat::Json => Line::Connected { set_up_ns }.text(),
         }
     }
 
@@ -157,11 +158,12 @@ impl Shown {
         match self.format {
             PingFormat::Text => format!("{number:>4}  {of}{}\n", self.words(how, time_ns)),
             PingFormat::Json => {
-                let mut value = fields(how, time_ns);
-                value["number"] = json!(number);
-                value["question"] = json!(asked);
-                value["server"] = json!(self.server);
-                line(&value)
+                let query = Query {
+                    number,
+                    question: asked.map(String::as_str),
+                    server: &self.server,
+                };
+                Line::ended(query, how, time_ns).text()
             }
         }
     }
@@ -186,7 +188,7 @@ impl Shown {
     fn statistics(&self, statistics: &ProbeStatistics) -> String {
         match self.format {
             PingFormat::Text => format!("\n{}", report::probe::text(statistics)),
-            PingFormat::Json => line(&json!({"event": "statistics", "statistics": statistics})),
+            PingFormat::Json => Line::Statistics { statistics }.text(),
         }
     }
 }
@@ -199,27 +201,95 @@ fn statistics(record: &RunRecord) -> ProbeStatistics {
     ProbeStatistics::new(&total, &connections)
 }
 
-fn fields(how: Ending, time_ns: u64) -> Value {
-    match how {
-        Ending::Response {
-            octets,
-            rcode,
-            flags,
-        } => json!({
-            "event": "response", "octets": octets, "rcode": rcode_to_text(rcode),
-            "flags": words_of(flags), "truncated": flags & 0x0200 != 0, "time_ns": time_ns,
-        }),
-        Ending::TimedOut => json!({"event": "timed_out"}),
-        Ending::Lost => json!({"event": "lost"}),
-        Ending::NotSent => json!({"event": "not_sent"}),
+/// A line of what `throng ping --format json` prints.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Line<'a> {
+    /// A connection is usable.
+    Connected {
+        /// How long that took.
+        set_up_ns: u64,
+    },
+    /// A response came.
+    Response {
+        /// The query.
+        #[serde(flatten)]
+        query: Query<'a>,
+        /// Its bytes.
+        octets: u32,
+        /// Its RCODE.
+        rcode: String,
+        /// Its flags, such as `aa rd`; `TC` if it is truncated.
+        flags: String,
+        /// It is truncated.
+        truncated: bool,
+        /// Time since the query was sent.
+        time_ns: u64,
+    },
+    /// No response came in time.
+    TimedOut {
+        /// The query.
+        #[serde(flatten)]
+        query: Query<'a>,
+    },
+    /// The connection or its exchange ended.
+    Lost {
+        /// The query.
+        #[serde(flatten)]
+        query: Query<'a>,
+    },
+    /// It was not sent.
+    NotSent {
+        /// The query.
+        #[serde(flatten)]
+        query: Query<'a>,
+    },
+    /// The last line.
+    Statistics {
+        /// Of all queries.
+        statistics: &'a ProbeStatistics,
+    },
+}
+
+/// A query that has ended.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Query<'a> {
+    /// Its number, from 1.
+    number: u64,
+    /// Its name and type.
+    question: Option<&'a str>,
+    /// The server as it was given.
+    server: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn ended(query: Query<'a>, how: Ending, time_ns: u64) -> Line<'a> {
+        match how {
+            Ending::Response {
+                octets,
+                rcode,
+                flags,
+            } => Line::Response {
+                query,
+                octets,
+                rcode: rcode_to_text(rcode),
+                flags: words_of(flags),
+                truncated: flags & 0x0200 != 0,
+                time_ns,
+            },
+            Ending::TimedOut => Line::TimedOut { query },
+            Ending::Lost => Line::Lost { query },
+            Ending::NotSent => Line::NotSent { query },
+        }
+    }
+
+    fn text(&self) -> String {
+        // Serialized directly, keys would stand in another order than in the other documents.
+        format!("{}\n", serde_json::to_value(self).unwrap_or_default())
     }
 }
 
 fn words_of(flags: u16) -> String {
     let set = FLAGS.iter().filter(|(bit, _)| flags & bit != 0);
     set.map(|(_, word)| *word).collect::<Vec<_>>().join(" ")
-}
-
-fn line(value: &Value) -> String {
-    format!("{value}\n")
 }

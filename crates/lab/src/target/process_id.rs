@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How long processes may take to end once they are killed, and how often they are looked at.
@@ -15,7 +16,7 @@ const POLITE_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// A process of this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessId {
     /// Its number.
     pub id: u32,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use measure::line::Line;
 use proto::Transport;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::folder::{PREFIX, TempFolder};
@@ -27,7 +28,7 @@ const FILE: &str = "server.json";
 pub(super) const LINE: &str = "line.json";
 
 /// A server that runs, or that is left over.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Listed {
     /// The name by which it is ended.
     pub name: String,
@@ -41,12 +42,14 @@ pub struct Listed {
     /// Its process; none before it was started.
     pub process: Option<ProcessId>,
     /// Where it answers.
+    #[schemars(with = "Vec<(Transport, String)>")]
     pub addresses: Vec<(Transport, SocketAddr)>,
     /// Of a network, the network namespaces of generator and server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
     /// Where Kubernetes has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "serde_json::Value")]
     pub(super) kubernetes: Option<Held>,
     /// Of a server of a closed Internet, its name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]

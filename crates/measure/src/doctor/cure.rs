@@ -1,9 +1,10 @@
 //! Cures: a command, a statement of a configuration file, a flag, or words.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Where a cure is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// A command in the shell, on the generating host unless the cure says otherwise.
@@ -68,7 +69,7 @@ impl Place {
 }
 
 /// One way out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cure {
     /// Where it is applied.
     pub place: Place,
