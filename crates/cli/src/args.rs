@@ -214,6 +214,8 @@ pub(crate) enum SchemaOf {
     Record,
     /// Scenario files
     Scenario,
+    /// Experiment files
+    Experiment,
     /// What `throng capacity` found
     Capacity,
     /// What `throng ramp` showed
@@ -222,6 +224,28 @@ pub(crate) enum SchemaOf {
     Compare,
     /// What `throng compare-transports` found
     CompareTransports,
+    /// What `throng report` says of several records
+    Report,
+    /// What `throng doctor` finds on a host or in records
+    Doctor,
+    /// The ceilings that `throng doctor --ceiling` measures
+    Ceilings,
+    /// The runs that `throng history list` lists
+    HistoryList,
+    /// The figures that `throng history trend` follows
+    HistoryTrend,
+    /// A line of `throng ping`
+    Ping,
+    /// What `throng eval` found
+    Eval,
+    /// The path that `throng trace` found
+    Trace,
+    /// What `throng line` did
+    Line,
+    /// The servers that `throng lab list` lists
+    LabList,
+    /// All commands and their flags, in Markdown
+    Commands,
     /// The metrics by name and unit, as a table in Markdown
     Metrics,
     /// What --observe asks of each product, as tables in Markdown

@@ -10,8 +10,11 @@ use clap::{Arg, Command, CommandFactory};
 use crate::args::Arguments;
 
 mod pages;
+mod reference;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use reference::reference;
 
 use pages::{EXAMPLES, FIRST, FLAG_TOPICS, GROUPS, TOPICS};
 

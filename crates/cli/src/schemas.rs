@@ -2,34 +2,52 @@
 
 use std::process::ExitCode;
 
+use lab::target::Listed;
 use measure::RunRecord;
+use schemars::{JsonSchema, schema_for};
+use serde_json::Value;
 
 use crate::args::SchemaOf;
+use crate::ceiling::Ceilings;
 use crate::failure::{Failure, print};
-use crate::scenario;
+use crate::history::list::Run;
+use crate::history::trend::Trend;
+use crate::probe::ping;
+use crate::{experiment, help, scenario};
 
 /// Prints a JSON Schema.
 pub(crate) fn execute(of: SchemaOf) -> Result<ExitCode, Failure> {
     let schema = match of {
-        SchemaOf::Observations => {
-            print(&observe::profiles::tables())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        SchemaOf::Metrics => {
-            print(&measure::Metric::table())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        SchemaOf::Verdict => {
-            print(&measure::verdict_document())?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        SchemaOf::Commands => return page(&help::reference()),
+        SchemaOf::Observations => return page(&observe::profiles::tables()),
+        SchemaOf::Metrics => return page(&measure::Metric::table()),
+        SchemaOf::Verdict => return page(&measure::verdict_document()),
         SchemaOf::Record => RunRecord::json_schema(),
-        SchemaOf::Scenario => scenario::schema(),
+        SchemaOf::Scenario => scenario::schema::schema(),
+        SchemaOf::Experiment => experiment::schema::schema(),
         SchemaOf::Ramp => measure::Ramp::json_schema(),
         SchemaOf::Capacity => measure::Capacity::json_schema(),
         SchemaOf::Compare => measure::AbComparison::json_schema(),
         SchemaOf::CompareTransports => measure::Comparison::json_schema(),
+        SchemaOf::Report => report::collection::json_schema(),
+        SchemaOf::Doctor => report::doctor::json_schema(),
+        SchemaOf::Ceilings => schema_of::<Ceilings>(),
+        SchemaOf::HistoryList => schema_of::<Vec<Run<'_>>>(),
+        SchemaOf::HistoryTrend => schema_of::<Trend<'_>>(),
+        SchemaOf::Ping => schema_of::<ping::Line<'_>>(),
+        SchemaOf::Eval => schema_of::<measure::Evaluation>(),
+        SchemaOf::Trace => schema_of::<measure::Trace>(),
+        SchemaOf::Line => schema_of::<measure::line::Line>(),
+        SchemaOf::LabList => schema_of::<Vec<Listed>>(),
     };
-    print(&report::json::pretty(&schema))?;
+    page(&report::json::pretty(&schema))
+}
+
+fn page(text: &str) -> Result<ExitCode, Failure> {
+    print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    schema_for!(T).to_value()
 }

@@ -27,6 +27,8 @@ use super::values::{
 /// Arguments of `throng run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunCommand {
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
     /// Scenario file: groups of clients, events, sweeps; flags given here override it
     #[arg(value_name = "SCENARIO", help_heading = "Population")]
     pub(crate) scenario: Option<PathBuf>,
@@ -39,8 +41,6 @@ pub(crate) struct RunCommand {
         help_heading = "Population"
     )]
     pub(crate) trust: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) run: RunArguments,
 }
 
 /// Flags of a run.

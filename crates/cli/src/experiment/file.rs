@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::scenario::{Reader, Trust, beside, kind, nearest, scalar};
 
 /// Keys at the top.
-const OF_TOP: [&str; 14] = [
+pub(super) const OF_TOP: [&str; 14] = [
     "name",
     "about",
     REPEAT,
@@ -32,7 +32,7 @@ const OF_TOP: [&str; 14] = [
     "hooks",
 ];
 /// Keys of `[lab]`.
-const OF_LAB: [&str; 8] = [
+pub(super) const OF_LAB: [&str; 8] = [
     "starts",
     "runs-per-start",
     "aa",
@@ -43,9 +43,9 @@ const OF_LAB: [&str; 8] = [
     "outage",
 ];
 /// Keys of hooks, at `[hooks]` and of one server or variant.
-const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
+pub(super) const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
-const OF_EXPERIMENT: [&str; 8] = [
+pub(super) const OF_EXPERIMENT: [&str; 8] = [
     "record", "force", "format", "metrics", "tui", "web", "quiet", "label",
 ];
 
@@ -55,7 +55,7 @@ const OF_AGENTS: [&str; 6] = ["agents", "processes", "hosts", "ssh", "listen", "
 /// How often each cell is run.
 const REPEAT: &str = "repeat";
 /// What files of earlier versions call it.
-const REPETITIONS: &str = "repetitions";
+pub(super) const REPETITIONS: &str = "repetitions";
 const REPEAT_DEFAULT: u32 = 5;
 /// Longest outage in a run of a second.
 const OUTAGE_OF_SHORT: Duration = Duration::from_millis(200);

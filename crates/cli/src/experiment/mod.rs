@@ -15,6 +15,7 @@ mod hooks;
 mod operation;
 mod repeats;
 mod results;
+pub(crate) mod schema;
 mod servers;
 mod turn;
 

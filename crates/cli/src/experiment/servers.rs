@@ -21,7 +21,7 @@ use crate::scenario::{Reader, beside, kind, nearest, scalar};
 use crate::signals::Interrupt;
 
 /// Keys of one of them.
-const OF_SERVER: [&str; 9] = [
+pub(super) const OF_SERVER: [&str; 9] = [
     "label",
     "product",
     "data",

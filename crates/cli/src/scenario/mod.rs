@@ -8,7 +8,7 @@ mod events;
 mod file;
 mod groups;
 pub(crate) mod keys;
-mod schema;
+pub(crate) mod schema;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,6 @@ use file::ScenarioFile;
 
 pub(crate) use file::{Reader, Trust, kind, scalar};
 pub(crate) use keys::{beside, nearest};
-pub(crate) use schema::schema;
 pub(crate) use sweep::Point;
 
 /// A scenario file that a run is made from.

@@ -41,7 +41,7 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-fn properties<'a>(flags: impl Iterator<Item = &'a Arg>) -> Map<String, Value> {
+pub(crate) fn properties<'a>(flags: impl Iterator<Item = &'a Arg>) -> Map<String, Value> {
     let property = |flag: &Arg| {
         let name = flag.get_long().unwrap_or_default().to_owned();
         (name, property(flag))
@@ -113,7 +113,11 @@ fn own(keys: &[&str]) -> Map<String, Value> {
     keys.iter().map(property).collect()
 }
 
-fn table(flags: &Map<String, Value>, own: &Map<String, Value>, required: &[&str]) -> Value {
+pub(crate) fn table(
+    flags: &Map<String, Value>,
+    own: &Map<String, Value>,
+    required: &[&str],
+) -> Value {
     let mut properties = flags.clone();
     properties.extend(own.clone());
     json!({
@@ -124,7 +128,7 @@ fn table(flags: &Map<String, Value>, own: &Map<String, Value>, required: &[&str]
     })
 }
 
-fn list(description: &str, items: Value) -> Value {
+pub(crate) fn list(description: &str, items: Value) -> Value {
     json!({ "description": description, "type": "array", "items": items })
 }
 

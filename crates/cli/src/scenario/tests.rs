@@ -48,7 +48,7 @@ fn every_flag_of_a_run_has_its_key() {
     let keys = super::keys::Keys::new();
     let names: Vec<&str> = keys.flags().filter_map(|flag| flag.get_long()).collect();
     assert!(names.len() > 70, "{names:?}");
-    let schema = super::schema();
+    let schema = super::schema::schema();
     for name in names {
         if name != "clients" {
             assert!(schema["properties"][name].is_object(), "{name}");
