@@ -1,9 +1,9 @@
-//! What the workers of a run have told so far, and the run that comes of it, also where some do
-//! not finish.
+//! What the workers of a run have reported so far, and the outcome computed from it, even if some
+//! workers do not finish.
 //!
-//! Order of calls: [`Collected::add`], [`Collected::note_checkpoint`] after it,
-//! [`Collected::end`] and [`Collected::finish`] as workers tell, [`Collected::settle`] after them,
-//! [`Collected::outcome`] when nobody will tell more.
+//! Order of calls: [`Collected::add`], [`Collected::note_checkpoint`] after it, [`Collected::end`]
+//! and [`Collected::finish`] as workers report, [`Collected::settle`] after them,
+//! [`Collected::outcome`] when no worker will report again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::threads::{Outcome, WorkerOutcome};
 use crate::watchdog::Watchdog;
 use crate::worker::RunInputs;
 
-/// Everything that workers have told.
+/// Everything that workers have reported.
 #[derive(Debug)]
 pub struct Collected {
     gathering: Gathering,
@@ -25,19 +25,19 @@ pub struct Collected {
     checkpoints: Checkpoints,
 }
 
-/// What workers had measured at the ends of intervals, by their numbers from 1, until all have told
-/// it.
+/// What workers had measured at the ends of intervals, by interval number from 1, kept until all
+/// workers have reported it.
 #[derive(Debug)]
 struct Checkpoints {
     told: BTreeMap<usize, Vec<WorkerOutcome>>,
-    /// Of workers that tell no more.
+    /// Last checkpoints of workers that have ended.
     ended: Vec<WorkerOutcome>,
     workers: usize,
     groups: usize,
 }
 
 impl Collected {
-    /// Of the workers that the groups have on some of the threads.
+    /// Expects reports from the workers that the groups have on these threads.
     pub fn of(groups: &[RunInputs], threads: &Range<u32>) -> Self {
         Collected {
             gathering: Gathering::of(groups, threads),
@@ -58,7 +58,7 @@ impl Collected {
         self.gathering.add(place, interval);
     }
 
-    /// All that a worker has measured until the end of the interval that it told last.
+    /// Takes what a worker had measured by the end of the interval that it reported last.
     pub fn note_checkpoint(&mut self, worker: WorkerOutcome) {
         let number = self.gathering.told(worker.place());
         let worker = self.with_total(worker);
@@ -69,13 +69,13 @@ impl Collected {
             .push(worker);
     }
 
-    /// What a worker that will end no more intervals has for all later checkpoints.
+    /// Takes what a worker that has ended contributes to all later checkpoints.
     pub fn note_last_checkpoint(&mut self, worker: WorkerOutcome) {
         let worker = self.with_total(worker);
         self.checkpoints.ended.push(worker);
     }
 
-    /// With all that it has told, as if the run ended there.
+    /// Fills in the total of its intervals so far, as if the run ended there.
     fn with_total(&self, mut worker: WorkerOutcome) -> WorkerOutcome {
         let total = self.totals.get(&worker.place()).cloned().flatten();
         worker.total = total.unwrap_or_default();
@@ -83,12 +83,12 @@ impl Collected {
         worker
     }
 
-    /// It will end no more.
+    /// The worker will end no more intervals.
     pub fn end(&mut self, place: (usize, usize)) {
         self.gathering.end(place);
     }
 
-    /// It has finished; its total is filled in here.
+    /// The worker has finished; its total is filled in here.
     pub fn finish(&mut self, mut worker: WorkerOutcome) {
         let total = self.totals.remove(&worker.place());
         worker.total = total.flatten().unwrap_or_default();
@@ -109,13 +109,13 @@ impl Collected {
         });
     }
 
-    /// The run, all of whose workers have finished.
+    /// The outcome once all workers have finished.
     pub fn whole(self) -> Outcome {
         Outcome::new(self.gathering, self.workers)
     }
 
-    /// The run. Workers that have not finished are left behind; what they have not told is shown
-    /// too, since whoever is told of intervals adds them up.
+    /// The outcome. Workers that have not finished are left behind; the interval of what they did
+    /// not report goes to `on_progress` too, because its receiver adds intervals up.
     pub fn outcome(mut self, watchdog: &Watchdog, on_progress: impl FnMut(&Progress)) -> Outcome {
         for (place, total) in std::mem::take(&mut self.totals) {
             let (worker, rest) = watchdog.left_behind(place, total);
@@ -135,7 +135,7 @@ impl Collected {
 }
 
 impl Checkpoints {
-    /// The run until the end of this interval, if all workers have told it.
+    /// The outcome up to the end of this interval, once all workers have reported it.
     fn take(&mut self, number: usize) -> Option<Box<Outcome>> {
         let mut workers = self.told.remove(&number)?;
         let places: Vec<WorkerId> = workers.iter().map(WorkerOutcome::place).collect();

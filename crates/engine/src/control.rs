@@ -9,26 +9,26 @@ use proto::Instant;
 /// Time between the moment when the last worker is ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(1);
 
-/// Shared by all workers of a run and by whoever watches it.
+/// Shared by all workers of a run and by the code that controls it.
 #[derive(Debug)]
 pub struct Control {
     stop: AtomicBool,
-    /// The same, for those who know no run.
+    /// Set by [`Control::stop`] too, for code that has no `Control`.
     stop_flag: Arc<AtomicBool>,
-    /// Nobody wants to wait for the rest.
+    /// The user wants the run to end soon.
     interrupted: AtomicBool,
     workers: u32,
     workers_ready: AtomicU32,
     /// The common start in nanoseconds; 0 until all workers are ready.
     start_ns: AtomicU64,
-    /// Usable connections of the workers that are not ready, and those of the others when they
-    /// were.
+    /// Usable connections: the current number of workers that are not ready, plus the number that
+    /// each ready worker had when it became ready.
     usable: AtomicI64,
-    /// Of an agent: what it reports to its lead, which decides.
+    /// An agent reports these to its lead, which decides.
     agent: Option<AgentEvents>,
-    /// Of a whole run: its workers tell checkpoints as those of an agent do.
+    /// The workers of a whole run report checkpoints too, as those of an agent always do.
     tells_checkpoints: AtomicBool,
-    /// The run ends when nothing but failures has come back to any of its workers.
+    /// The run ends early if the first queries of every worker have failed.
     gives_up: bool,
     has_given_up: AtomicBool,
     workers_in_vain: AtomicU32,
@@ -37,9 +37,10 @@ pub struct Control {
 /// What an agent reports to its lead.
 #[derive(Clone)]
 pub struct AgentEvents {
-    /// Its workers are ready; [`Control::start_at`] says when all agents start.
+    /// Called when its workers are ready; [`Control::start_at`] sets when all agents start.
     pub on_ready: Arc<dyn Fn() + Send + Sync>,
-    /// The first queries of all its workers have failed; [`Control::give_up`] ends all agents.
+    /// Called when the first queries of all its workers have failed; [`Control::give_up`] ends all
+    /// agents.
     pub on_vain: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -76,7 +77,7 @@ impl Control {
         }
     }
 
-    /// Lets the run end early where the first queries of all workers have failed.
+    /// Lets the run end early if the first queries of all workers have failed.
     #[must_use]
     pub fn giving_up(self) -> Self {
         Control {
@@ -97,13 +98,13 @@ impl Control {
         }
     }
 
-    /// Ends the run because nothing was answered.
+    /// Ends the run because no query was answered.
     pub fn give_up(&self) {
         self.has_given_up.store(true, Ordering::Relaxed);
         self.stop();
     }
 
-    /// True if the run may end early where the first queries of all workers have failed.
+    /// True if the run may end early when the first queries of all workers have failed.
     pub fn gives_up(&self) -> bool {
         self.gives_up
     }
@@ -113,34 +114,34 @@ impl Control {
         self.has_given_up.load(Ordering::Relaxed)
     }
 
-    /// From its next run on, workers tell now and then what they have measured so far.
+    /// From the next run on, workers regularly report what they have measured so far.
     pub fn tell_checkpoints(&self) {
         self.tells_checkpoints.store(true, Ordering::Relaxed);
     }
 
-    /// True if workers tell checkpoints: those of an agent always do.
+    /// True if workers report checkpoints; those of an agent always do.
     pub(crate) fn tells_checkpoints(&self) -> bool {
         self.is_agent() || self.tells_checkpoints.load(Ordering::Relaxed)
     }
 
-    /// True if other agents have the rest of the run.
+    /// True if this process is one of several agents.
     pub(crate) fn is_agent(&self) -> bool {
         self.agent.is_some()
     }
 
-    /// Fixes the common start, of an agent.
+    /// Fixes the common start of an agent.
     pub fn start_at(&self, start: Instant) {
         self.start_ns
             .store(start.as_nanos().max(1), Ordering::Release);
     }
 
-    /// Ends the run early: no more queries are offered, those in flight are waited for.
+    /// Ends the run early: workers offer no more queries and wait for those in flight.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.stop_flag.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the run early, and soon: queries in flight are waited for a second at most.
+    /// Ends the run early: workers wait for queries in flight for at most a second.
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Relaxed);
         self.stop();
@@ -151,7 +152,7 @@ impl Control {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// What [`Control::stop`] sets, for those who know no run.
+    /// The flag that [`Control::stop`] sets, for code that has no `Control`.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop_flag)
     }
@@ -162,12 +163,13 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Called by each worker, until it is ready, when it has so many more usable connections.
+    /// Called by each worker that is not ready yet when its usable connections have changed by
+    /// `more`.
     pub(crate) fn change_usable(&self, more: i64) {
         self.usable.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Connections that are usable, as long as they are set up before the run.
+    /// Usable connections during set-up, before the run.
     pub fn usable_connections(&self) -> u64 {
         u64::try_from(self.usable.load(Ordering::Relaxed)).unwrap_or(0)
     }

@@ -1,11 +1,11 @@
-//! What workers tell of their intervals as they end them, put together while the run goes on.
+//! Merges the intervals of all workers while the run is in progress.
 //!
-//! An interval is complete when every worker that is still at work has told it. So however long a
-//! run is, all that is kept are [`Intervals`], the totals of the groups, and what some workers have
-//! told already and others have not.
+//! An interval is complete when every worker that has not ended has reported it. Memory is bounded
+//! however long a run is: [`Intervals`], the totals of the groups, and the intervals that only some
+//! workers have reported.
 //!
-//! Order of calls: [`Gathering::add`] and [`Gathering::end`] as workers tell, [`Gathering::settle`]
-//! after each, [`Gathering::finish`] when all have ended.
+//! Order of calls: [`Gathering::add`] and [`Gathering::end`] as workers report,
+//! [`Gathering::settle`] after each, [`Gathering::finish`] when all have ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -21,25 +21,25 @@ pub(crate) type WorkerId = (usize, usize);
 /// An interval that all workers have finished.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// Its place in the run, from 0.
+    /// Its position in the run, from 0.
     pub index: usize,
     /// The merged figures of all workers of all groups.
     pub interval: Interval,
     /// Those of each group, by its position; none if there is only one.
     pub groups: Vec<Interval>,
-    /// All that was measured until its end, if that is a checkpoint.
+    /// The outcome up to its end, if that is a checkpoint.
     pub checkpoint: Option<Box<Outcome>>,
 }
 
 /// The intervals of all workers.
 #[derive(Debug)]
 pub struct Gathering {
-    /// Intervals that each worker at work has told.
+    /// Number of intervals that each worker has reported, while it has not ended.
     told: BTreeMap<WorkerId, usize>,
-    /// Those that are not complete, by group; the first is number `complete`.
+    /// Intervals that are not complete, by group; the first is number `complete`.
     waiting: VecDeque<Vec<Option<Interval>>>,
     complete: usize,
-    /// Workers at work that have not told the first of those.
+    /// Workers that have not ended and have not reported the first of those.
     behind: usize,
     intervals: Intervals,
     /// The total of each group.
@@ -58,12 +58,12 @@ pub(crate) fn worker_ids(
 }
 
 impl Gathering {
-    /// Of the workers that the groups have on some of the threads.
+    /// Expects the workers that the groups have on these threads.
     pub fn of(groups: &[RunInputs], threads: &Range<u32>) -> Self {
         Gathering::at(worker_ids(groups, threads), groups.len())
     }
 
-    /// Of these workers, in so many groups.
+    /// Expects these workers, of this number of groups.
     pub fn at(workers: impl Iterator<Item = WorkerId>, groups: usize) -> Self {
         let told: BTreeMap<WorkerId, usize> = workers.map(|worker| (worker, 0)).collect();
         Gathering {
@@ -91,12 +91,12 @@ impl Gathering {
         }
     }
 
-    /// Intervals that a worker at work has told.
+    /// Number of intervals that a worker has reported, while it has not ended.
     pub(crate) fn told(&self, place: WorkerId) -> usize {
         self.told.get(&place).copied().unwrap_or_default()
     }
 
-    /// The worker has told all its intervals.
+    /// The worker has reported all its intervals.
     pub fn end(&mut self, place: WorkerId) {
         let told = self.told.remove(&place);
         self.behind -= usize::from(told == Some(self.complete));
@@ -140,7 +140,7 @@ impl Gathering {
         self.intervals.clone()
     }
 
-    /// The intervals of all, and the total of each group.
+    /// The intervals of all workers, and the total of each group.
     pub fn finish(mut self) -> (Intervals, Vec<Interval>) {
         self.told.clear();
         self.behind = 0;
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(settle(&mut gathering), []);
         gathering.add((1, 1), interval(0, 400));
         assert_eq!(settle(&mut gathering), [(0, 431)]);
-        // One that has ended is not waited for.
+        // A worker that has ended holds no interval back.
         gathering.end((1, 1));
         gathering.add((1, 0), interval(1, 50));
         assert_eq!(settle(&mut gathering), [(0, 431), (1, 52)]);

@@ -6,15 +6,15 @@
 //!
 //! # Where to look
 //!
-//! * `worker`: the turn of a worker, and where to look for what it does. Its parts are
-//!   `worker::population` (clients, connections, timers), `worker::offer` (who asks what, and when:
-//!   a file for each mode), `worker::wire` (messages as octets: a file for each way to carry them)
-//!   and `worker::ledger` (what is counted, and in which interval).
+//! * `worker`: one worker's turn, and the modules it calls: `worker::population` (clients,
+//!   connections, timers), `worker::offer` (which client queries what, and when: a file for each
+//!   mode), `worker::wire` (messages as bytes: a file for each way to carry them) and
+//!   `worker::ledger` (what is counted, and in which interval).
 //! * `thread_workers`: the workers of one thread, one for each group of clients, on one driver.
-//! * `collected`: what workers have told, and the run that comes of it; `watchdog`: threads that do
-//!   not end with their run.
-//! * `observer`: one who is told of every query as it ends, through a bounded queue; absent in
-//!   runs that measure load.
+//! * `collected`: the workers' reports and the outcome computed from them; `watchdog`: threads that
+//!   do not end with their run.
+//! * `observer`: reports every query as it ends through a bounded queue; absent in runs that
+//!   measure load.
 //! * `threads`: a plan on threads with a driver each, intervals merged as they end.
 
 #![forbid(unsafe_code)]

@@ -1,9 +1,9 @@
-//! One who is told of every query as it ends, and of every connection that became usable.
+//! Reports every query as it ends, and every connection as it becomes usable, to a reader.
 //!
-//! For commands that ask little and show each response, such as `throng ping`: matching and timing
-//! stay those of every other run. A run without an observer pays one comparison a query. What is
-//! told waits in a queue of a fixed length; what does not fit into it is counted, and the worker
-//! does not wait, unless the observer is never to miss anything.
+//! For commands that send few queries and print each response, such as `throng ping`; matching and
+//! timing are those of every other run. A run without an observer pays one comparison a query.
+//! Observations wait in a queue of a fixed length. If it is full, the worker counts an observation
+//! as missed and does not wait, except with [`Observer::never_missing`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,13 @@ use script::End;
 
 use crate::told::Told;
 
-/// Observations that may wait for whoever reads them.
+/// Observations that may wait for the reader.
 const WAITING_MAX: usize = 16_384;
 
 /// What happened to one query or connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// The group of clients, as told to [`Observer::of_group`].
+    /// The group of clients, as given to [`Observer::of_group`].
     pub group: u32,
     /// When it happened.
     pub at: Instant,
@@ -40,7 +40,7 @@ pub enum Observed {
     },
     /// A query has ended.
     Ended {
-        /// Which of the questions it asked, by position in the plan.
+        /// Its question, by position in the plan.
         question: u32,
         /// Its message ID.
         id: u16,
@@ -74,7 +74,7 @@ pub enum Ending {
     NotSent,
 }
 
-/// The side of the worker; clones tell the same reader.
+/// The worker's end of the queue; clones write to the same reader.
 #[derive(Clone, Debug)]
 pub struct Observer {
     sender: SyncSender<Observation>,
@@ -85,7 +85,7 @@ pub struct Observer {
     waits: bool,
 }
 
-/// The side of whoever wants to know.
+/// The reader's end of the queue.
 #[derive(Debug)]
 pub struct Observations {
     receiver: Receiver<Observation>,
@@ -117,7 +117,7 @@ impl Observer {
         }
     }
 
-    /// One who is not told of responses, which then cost nothing.
+    /// Leaves responses out, which then cost nothing.
     pub fn without_responses(self) -> Self {
         Observer {
             hears_responses: false,
@@ -125,7 +125,7 @@ impl Observer {
         }
     }
 
-    /// One who is told the responses themselves.
+    /// Includes the messages of responses.
     pub fn with_messages(self) -> Self {
         Observer {
             has_messages: true,
@@ -133,7 +133,7 @@ impl Observer {
         }
     }
 
-    /// One for whom the worker waits while the queue is full: what is measured meanwhile waits too.
+    /// The worker waits while the queue is full, which delays all that it measures meanwhile.
     pub fn never_missing(self) -> Self {
         Observer {
             waits: true,
@@ -145,7 +145,7 @@ impl Observer {
         self.hears_responses
     }
 
-    /// Tells how a query has ended.
+    /// Reports how a query has ended.
     #[cold]
     pub(crate) fn ended(&self, query: &Query, told: &Told<'_>, at: Instant) {
         let how = match told {
@@ -169,7 +169,7 @@ impl Observer {
         self.tell(at, event);
     }
 
-    /// Tells that a connection is usable.
+    /// Reports that a connection is usable.
     #[cold]
     pub(crate) fn usable(&self, set_up_ns: u64, at: Instant) {
         self.tell(at, Observed::Usable { set_up_ns });
@@ -179,7 +179,7 @@ impl Observer {
         let group = self.group;
         let observation = Observation { group, at, event };
         let is_told = match self.waits {
-            // Fails when nobody reads any more.
+            // Fails once the reader is gone.
             true => self.sender.send(observation).is_ok(),
             false => self.sender.try_send(observation).is_ok(),
         };
@@ -205,7 +205,7 @@ fn response(message: &[u8]) -> Ending {
 }
 
 impl Observations {
-    /// Observations that did not fit into the queue, or that nobody read.
+    /// Observations that did not fit into the queue, or whose reader was gone.
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }

@@ -2,8 +2,8 @@
 //!
 //! A population is made of groups that differ in transport, arrivals, questions and connections. A
 //! [`Worker`] knows one group, and nothing of the others: [`ThreadWorkers`] hand each delivery to
-//! the worker whose socket it is, and give every worker its turn. That costs one look into a table
-//! a delivery, and nothing at all where there is only one group.
+//! the worker whose socket it is, and give every worker its turn. That costs one table lookup a
+//! delivery, and nothing where there is only one group.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,9 +22,9 @@ use proto::Instant;
 use crate::worker::{RunInputs, Worker, WorkerSummary};
 use crate::{Control, SetupError};
 
-/// How long a thread may handle deliveries before its workers take their turns. Each takes some
-/// microseconds, but one that makes room for thousands of queries that have waited for it; and who
-/// takes no turn for long passes for stuck.
+/// How long a thread may handle deliveries before its workers take their turns. A delivery takes
+/// some microseconds, except one that makes room for thousands of waiting queries. The watchdog
+/// considers a thread stuck that takes no turn for long.
 const DELIVERIES_MAX: Duration = Duration::from_millis(50);
 
 /// The workers of one thread.
@@ -39,13 +39,13 @@ struct Member {
     /// Its group, by position in the run.
     group: usize,
     worker: Worker,
-    /// Its end has been told.
+    /// Its end has been reported.
     is_done: bool,
 }
 
 impl ThreadWorkers {
-    /// The workers that thread number `index` has of each group: one of those that have so many.
-    /// Opens nothing yet.
+    /// The workers of thread number `index`: one of each group that has a worker on it. Opens
+    /// nothing yet.
     pub fn new(groups: &[RunInputs], index: u32, control: &Arc<Control>) -> Self {
         let has_worker = |(_, inputs): &(usize, &RunInputs)| index < inputs.plan.workers;
         let member = |(group, inputs): (usize, &RunInputs)| Member {
@@ -67,7 +67,7 @@ impl ThreadWorkers {
         workers.max().unwrap_or(0)
     }
 
-    /// Workers of all groups on some of the threads: those that [`Control`] waits for.
+    /// Number of workers of all groups on these threads, for which [`Control`] waits.
     pub fn workers_on(groups: &[RunInputs], threads: Range<u32>) -> u32 {
         let on = |inputs: &RunInputs| {
             let end = threads.end.min(inputs.plan.workers);
@@ -89,7 +89,7 @@ impl ThreadWorkers {
     pub fn step(&mut self, driver: &mut impl Driver) -> Instant {
         let mut received = std::mem::take(&mut self.received);
         let mut turn_due = Instant::FAR_FUTURE;
-        // What is delivered last still has to be handled.
+        // The delivery that ends the loop still has to be handled.
         while received.at < turn_due && driver.receive(&mut received) {
             if turn_due == Instant::FAR_FUTURE {
                 turn_due = received.at + DELIVERIES_MAX;
@@ -135,7 +135,7 @@ impl ThreadWorkers {
         member.worker.poll_checkpoint()
     }
 
-    /// What the worker of a group, which has finished, has for all later checkpoints.
+    /// What the finished worker of a group contributes to all later checkpoints.
     pub fn last_checkpoint(
         &mut self,
         group: usize,
@@ -153,7 +153,7 @@ impl ThreadWorkers {
         Some(self.members[position].worker.last_checkpoint(&own))
     }
 
-    /// The next group whose worker has finished and has no more intervals to tell; each once.
+    /// The next group whose worker has finished and has no more intervals to report; each once.
     pub fn poll_finished(&mut self) -> Option<usize> {
         let new = |member: &&mut Member| member.worker.is_finished() && !member.is_done;
         let member = self.members.iter_mut().find(new)?;
@@ -223,7 +223,7 @@ impl<D: Driver> Driver for Own<'_, D> {
 
     fn seed(&self) -> [u8; SEED_OCTETS] {
         let mut seed = self.inner.seed();
-        // One endpoint of the simulator has one seed, and members must not share their IDs.
+        // A simulated endpoint has one seed, and members must not share connection IDs.
         let member = u64::from(self.member).to_le_bytes();
         seed.iter_mut()
             .zip(member)

@@ -25,9 +25,9 @@ use crate::{Control, SetupError, ThreadWorkers};
 pub struct RunOptions {
     /// CPU of each thread of the run; fewer than threads leaves the rest to the scheduler.
     pub cpus: Vec<usize>,
-    /// What is to move the octets.
+    /// The driver to use.
     pub driver: DriverChoice,
-    /// Its share of the run, if this process is one of several agents.
+    /// This process's share of the run, if it is one of several agents.
     pub share: Option<AgentShare>,
 }
 
@@ -59,10 +59,10 @@ pub struct WorkerOutcome {
     pub thread: usize,
     /// CPU that the thread was pinned to, if any.
     pub cpu: Option<usize>,
-    /// What moved the octets of its thread; none in a simulation.
+    /// The driver of its thread; none in a simulation.
     pub driver: Option<Chosen>,
-    /// Phases, warm-up, driver counters. What is the thread's as a whole is in that of its first
-    /// worker.
+    /// Phases, warm-up, driver counters. Figures of the whole thread are in the summary of its
+    /// first worker.
     pub summary: WorkerSummary,
     /// All its intervals together.
     pub total: Interval,
@@ -74,8 +74,8 @@ impl WorkerOutcome {
         (self.thread, self.group)
     }
 
-    /// Ends the accounts of a worker that goes on: queries that have not ended are interrupted, and
-    /// those that have not been sent never were.
+    /// Closes the counts of a worker that is still running: open queries count as interrupted,
+    /// unsent ones as not sent.
     pub(crate) fn cut_off(&mut self) {
         let warmup = self.summary.warmup.counts.cut_off();
         self.summary.warmup.counts.add(&warmup);
@@ -100,9 +100,9 @@ pub struct Outcome {
     /// One entry a worker: one of each group on each thread.
     pub workers: Vec<WorkerOutcome>,
     /// Threads that did not end with the run, such as one in a function that does not return; they
-    /// are still there. Of their workers' summaries little is known.
+    /// are still running. The summaries of their workers are incomplete.
     pub left_behind: Vec<usize>,
-    /// The run goes on: this is what it has measured until now.
+    /// The run is still in progress: this is what it has measured so far.
     pub is_checkpoint: bool,
 }
 
@@ -127,9 +127,9 @@ impl Outcome {
 }
 
 enum Report {
-    /// With all that the worker has measured so far, if that is a checkpoint.
+    /// An interval has ended; with what the worker has measured so far, if that is a checkpoint.
     Interval(WorkerId, Box<(Interval, Option<WorkerOutcome>)>),
-    /// No more intervals of this worker; with what it has for all later checkpoints.
+    /// No more intervals of this worker; with what it contributes to all later checkpoints.
     Ended(WorkerId, Option<Box<WorkerOutcome>>),
     /// All workers of a thread.
     Finished(Vec<WorkerOutcome>),
@@ -138,7 +138,7 @@ enum Report {
 }
 
 /// Runs one plan for each group of clients to its end; `on_progress` is called as each interval is
-/// complete. A thread that takes no turn any more once the run is over is left behind.
+/// complete. A thread that takes no more turns once the run is over is left behind.
 ///
 /// # Errors
 /// [`SetupError`] if a worker could not open its sockets; nothing was sent then.
@@ -190,7 +190,7 @@ pub fn run(
     })
 }
 
-/// Waits for the threads that end.
+/// Joins the threads, except those left behind.
 fn join(handles: BTreeMap<usize, JoinHandle<()>>, outcome: &Result<Outcome, SetupError>) {
     for (index, handle) in handles {
         let is_left_behind = outcome
@@ -203,7 +203,7 @@ fn join(handles: BTreeMap<usize, JoinHandle<()>>, outcome: &Result<Outcome, Setu
     }
 }
 
-/// The ways to the servers of a group.
+/// The local and remote addresses that a group uses.
 fn ways(inputs: &RunInputs) -> Vec<Way> {
     let plan = &inputs.plan;
     let servers = match &plan.stub {
@@ -241,7 +241,7 @@ fn run_thread(
         cpu,
         driver: Some(chosen.clone()),
         summary,
-        // Its intervals are told one by one.
+        // Its intervals are reported one by one.
         total: Interval::default(),
     };
     while !workers.is_finished() {
@@ -283,7 +283,7 @@ fn load(groups: &[RunInputs], (thread, threads): (u32, u32)) -> Load {
     }
 }
 
-/// Merges what the workers report until all have finished, or those that have not will not.
+/// Merges what the workers report until each has finished or is stuck.
 fn collect(
     receiver: &Receiver<Report>,
     (groups, threads): (&[RunInputs], Range<u32>),

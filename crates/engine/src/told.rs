@@ -1,8 +1,8 @@
-//! How queries ended, for those who follow them: scripts and observers.
+//! How queries ended, for scripts and observers.
 
 use script::End;
 
-/// How a query ended, with what came.
+/// How a query ended, with its response if one came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told<'a> {
     /// With this response.

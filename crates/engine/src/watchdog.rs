@@ -2,9 +2,9 @@
 //! return: they are left behind, so that the run ends with what the others measured.
 //!
 //! A thread at work takes a turn every 20 ms, whatever happens, and counts it. One that has taken
-//! none for [`PATIENCE`] once the run is over is stuck. Only time in which this process was let run
-//! itself counts, and none in which the thread was ready to run and had no CPU: a busy host leaves
-//! no thread behind.
+//! none for [`PATIENCE`] once the run is over is stuck. Time counts only while this process was
+//! scheduled, and not while the thread was ready to run and had no CPU: on a busy host no thread is
+//! left behind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::{Control, ThreadWorkers};
 
 /// How long a thread may take no turn once its run is over.
 pub const PATIENCE: Duration = Duration::from_millis(1_400);
-/// How often the threads are looked at.
+/// How often the threads are checked.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The turns that a thread has taken; in a cache line of its own.
@@ -36,14 +36,14 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// The thread takes a turn. Nobody else writes, so no read-modify-write is needed.
+    /// The thread takes a turn. Only this thread writes, so no read-modify-write is needed.
     #[inline]
     pub fn count(&self) {
         let turns = self.turns.load(Ordering::Relaxed);
         self.turns.store(turns + 1, Ordering::Relaxed);
     }
 
-    /// The calling thread is the one that takes the turns.
+    /// Records the calling thread as the one that takes the turns.
     pub(crate) fn belong_to_this_thread(&self) {
         self.thread.store(cpu::thread_id(), Ordering::Relaxed);
     }
@@ -62,15 +62,15 @@ impl Beat {
 struct Watched {
     beat: Arc<Beat>,
     turns: u64,
-    /// For how long it has taken no turn.
+    /// How long it has taken no turn.
     silent: Duration,
     /// Its run-queue wait when that was last read in this silence.
     waited: Option<Duration>,
 }
 
 impl Watched {
-    /// Some time has passed; `run_queue_wait` reads the thread's, which is done only if the thread
-    /// has been silent for long.
+    /// Accounts for `passed`. `run_queue_wait` reads the thread's run-queue wait, and is called
+    /// only if the thread has been silent for long.
     fn look(&mut self, passed: Duration, run_queue_wait: impl FnOnce(&Beat) -> Duration) {
         let turns = self.beat.turns.load(Ordering::Relaxed);
         if turns != self.turns {
@@ -93,7 +93,8 @@ pub struct Watchdog {
     pub(crate) control: Arc<Control>,
     clock: Clock,
     looked_at: Instant,
-    /// Warm-up, and warm-up and measured run together; without an end in time the latter is none.
+    /// Duration of the warm-up, and of warm-up and measured run together; none if time does not end
+    /// the run.
     warmup: Duration,
     whole: Option<Duration>,
     threads: BTreeMap<usize, Watched>,
@@ -127,8 +128,8 @@ impl Watchdog {
         }
     }
 
-    /// Of workers in virtual time, whose threads all take their turns on a single one: their run is
-    /// over when somebody stops it, and not before.
+    /// For workers in virtual time, which all take their turns on one thread: their run is over
+    /// only when it is stopped.
     pub fn in_virtual_time(groups: &[RunInputs], control: Arc<Control>, beat: &Arc<Beat>) -> Self {
         let threads = 0..ThreadWorkers::threads(groups) as usize;
         let beats = threads.map(|thread| (thread, Arc::clone(beat))).collect();
@@ -143,7 +144,7 @@ impl Watchdog {
         self.threads.remove(&thread);
     }
 
-    /// True if the run is over, and no thread that has not ended will.
+    /// True if the run is over and all threads that have not ended are stuck.
     pub fn all_are_stuck(&mut self) -> bool {
         let now = self.clock.now();
         let passed = Duration::from_nanos(now.nanos_since(self.looked_at));
@@ -159,7 +160,7 @@ impl Watchdog {
         }
         let is_late = |thread: &Watched| thread.silent >= PATIENCE / 2;
         if self.threads.values().any(is_late) {
-            // A client that is not in a function of C can be stopped within its turn.
+            // A client can be stopped within its turn unless it is in a C function.
             self.control.stop();
         }
         let is_stuck = |thread: &Watched| thread.silent >= PATIENCE;
@@ -177,8 +178,8 @@ impl Watchdog {
         self.threads.keys().copied().collect()
     }
 
-    /// What a worker has told in all before its thread got stuck, and an interval for what it has
-    /// not: queries that had not ended then are interrupted.
+    /// The total that a worker reported before its thread got stuck, and an interval for what it
+    /// did not report: queries that were open then count as interrupted.
     pub(crate) fn left_behind(
         &self,
         (thread, group): (usize, usize),
@@ -263,7 +264,7 @@ mod tests {
         watchdog.clock = Clock::of_host();
         assert!((0..2 * looks).all(|_| !look(&mut watchdog, &[])));
         control.stop();
-        // One of them is at work, or drains.
+        // One thread still takes turns.
         assert!((0..2 * looks).all(|_| !look(&mut watchdog, &beats[..1])));
         watchdog.forget(0);
         assert!(look(&mut watchdog, &[]));

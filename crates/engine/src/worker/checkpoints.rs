@@ -1,11 +1,10 @@
-//! Checkpoints: at the ends of some intervals a worker tells all that it has measured so far, so
-//! that an agent which is lost later does not take the result with it, and that a run can be
-//! judged while it goes on.
+//! Checkpoints: at the ends of some intervals a worker reports all that it has measured so far. So
+//! the loss of an agent does not lose its results, and a run can be judged while it is in progress.
 //!
-//! A checkpoint is taken when its interval ends, before anything that happened later is counted.
-//! It is what the worker would tell if the run ended there; queries that are open then have no end
-//! in it. What each single client did is left out: telling that takes so long, of many
-//! clients, that queries would leave late.
+//! A checkpoint is taken when its interval ends, before anything that happened later is counted. It
+//! is what the worker would report if the run ended there, but queries that are open then stay open
+//! in it. Statistics of single clients are left out: with many clients, collecting them takes long
+//! enough to delay queries.
 
 use std::collections::VecDeque;
 
@@ -14,7 +13,7 @@ use proto::Instant;
 
 use super::{Window, Worker, WorkerSummary};
 
-/// What was taken from a worker, and what is ready to be.
+/// Intervals already taken from a worker, and checkpoints ready to be taken.
 #[derive(Default)]
 pub(super) struct Taken {
     /// Intervals that were taken.
@@ -24,7 +23,8 @@ pub(super) struct Taken {
 }
 
 impl Worker {
-    /// The rest as it was at the end of the interval that was taken last, if that is a checkpoint.
+    /// The worker's summary at the end of the interval that was taken last, if that is a
+    /// checkpoint.
     pub(crate) fn poll_checkpoint(&mut self) -> Option<WorkerSummary> {
         let last = self.taken.intervals;
         let checkpoints = &mut self.taken.checkpoints;
@@ -32,7 +32,7 @@ impl Worker {
         Some(summary)
     }
 
-    /// What was measured, as it is told at checkpoints after the worker has finished.
+    /// The summary that a finished worker contributes to later checkpoints.
     pub(crate) fn last_checkpoint(&self, driver: &impl Driver) -> WorkerSummary {
         WorkerSummary {
             bins: self.ledger.tally.timeline().clone(),

@@ -11,15 +11,15 @@ use super::population::connection::Reason;
 use super::population::events::Event;
 
 impl Worker {
-    /// Lets happen what is due at `now`.
+    /// Carries out the events due at `now`.
     pub(super) fn fire_events(&mut self, driver: &mut impl Driver, now: Instant) {
         while self.population.events.next_due() <= now && self.course.phase == Phase::Offering {
             match self.population.events.pop() {
                 Some((_, Event::Join)) => self.join(driver, now),
                 Some((_, Event::Leave)) => self.leave(driver, now),
                 Some((_, Event::Reset(share))) => self.reset_connections(driver, share, now),
-                Some((_, Event::OpenPlaces)) => {
-                    self.offer.open_places(&mut self.population.events, now);
+                Some((_, Event::OpenSlots)) => {
+                    self.offer.open_slots(&mut self.population.events, now);
                 }
                 None => return,
             }
@@ -49,7 +49,7 @@ impl Worker {
     fn reset_connections(&mut self, driver: &mut impl Driver, share: f64, now: Instant) {
         for index in 0..self.population.primaries {
             let number = f64::from(self.population.first_client + index);
-            // Evenly spread: of every 1 / share clients one.
+            // Spread evenly: one client of every 1 / share.
             let is_hit = ((number + 1.0) * share).floor() > (number * share).floor();
             if is_hit {
                 self.with_each_retiring(index, |worker| {
@@ -72,7 +72,7 @@ impl Worker {
         }
         let socket = connection.socket;
         if connection.channel.is_quic() {
-            // A QUIC connection that is only forgotten would be the target's to time out.
+            // Without a close the target would keep the QUIC connection until it times out.
             self.close_quic(driver, index, now);
         }
         driver.close(socket, Close::Reset);
@@ -82,7 +82,7 @@ impl Worker {
         self.lose_connection(driver, index, Ended::here(true), now);
     }
 
-    /// Closes a client's connection once what was asked before has its responses.
+    /// Closes a client's connection once the queries sent on it have their responses.
     pub(super) fn close_for_script(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let is_open = matches!(
             &self.population.clients[index as usize].link,

@@ -1,6 +1,6 @@
 //! Connections: when they are opened, and when the next one is tried.
 //!
-//! What happens within one is in `streams` (TCP and TLS) and in `quic`; what they end of, in
+//! Established connections are handled in `streams` (TCP and TLS) and `quic`, their ends in
 //! `disconnecting`.
 
 use std::time::Duration;
@@ -23,8 +23,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Makes the first attempts of clients, a few at a time or at the pace asked for: before the
-    /// run, and in it where that ended too early.
+    /// Makes the first attempts of clients, a few at a time or at the configured pace: before the
+    /// run, and during it if set-up ended before every client had its attempt.
     pub(super) fn connect_next_clients(&mut self, driver: &mut impl Driver, now: Instant) {
         let is_over = self.course.phase > Phase::Offering || now >= self.offer_end();
         if is_over || self.control.is_stopped() {
@@ -80,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// Connects now, or when the pace lets it.
+    /// Connects now, or when the pace allows.
     fn connect(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let Some(pace) = &mut self.population.set_up.pace else {
             return self.attempt(driver, index, now);
@@ -90,7 +90,7 @@ impl Worker {
             return;
         }
         if self.population.set_up.queue.is_empty() {
-            // Attempts that nobody wanted to make are not made up for.
+            // Unused attempts do not accumulate.
             pace.skip_until(now, u64::MAX);
         }
         client.listed.to_connect = true;
@@ -98,8 +98,8 @@ impl Worker {
         self.connect_queued(driver, now);
     }
 
-    /// Makes the attempts that the pace lets be made at `now`; without a query to send, only those
-    /// due before the end of the run.
+    /// Makes the attempts that the pace allows at `now`; those without a query to send only before
+    /// the end of the run.
     pub(super) fn connect_queued(&mut self, driver: &mut impl Driver, now: Instant) {
         while self.population.set_up.next_due() <= now {
             let is_in_time = self.population.set_up.next_due() < self.course.run_end;
@@ -153,7 +153,7 @@ impl Worker {
         }
     }
 
-    /// No socket could be had.
+    /// No socket could be opened.
     pub(super) fn attempt_failed(&mut self, index: u32, error: SocketError, now: Instant) {
         let failed = &mut self.ledger.connections(now).failed;
         *failure_counter(failed, Some(error)) += 1;
@@ -210,9 +210,9 @@ impl Worker {
         self.population.settle(index, None);
     }
 
-    /// Leaves a client without a connection until it may try again: at once, or after the delay
-    /// asked for, if the last one carried a response or was closed by us; else after a pause that
-    /// doubles with each failure.
+    /// Leaves a client without a connection until it may try again. If the last one carried a
+    /// response or was closed by us, that is at once or after the configured delay; else after a
+    /// pause that doubles with each failure.
     pub(super) fn plan_next_attempt(
         &mut self,
         index: u32,
@@ -221,14 +221,14 @@ impl Worker {
     ) {
         let policy = &self.plan.connections;
         let delay = policy.reconnect_delay;
-        // A client of a script opens one when it asks.
+        // A scripted client connects when it sends a query.
         let is_scripted = matches!(self.plan.arrival, Arrival::Script(_));
         // Early data is a query that waits when the handshake begins.
         let session = &self.population.clients[index as usize].session;
         let sends_early = session.has_ticket()
             && (self.wire.tls.as_ref()).is_some_and(|tls| tls.config.enable_early_data);
-        // Whose connections end when nobody needs them opens none that nobody needs. In closed loop
-        // every connection has queries waiting for it, which are offered when it is there.
+        // A client that closes idle connections does not open one without a query to send. In the
+        // closed loop every connection is needed: its queries are offered once it is usable.
         let is_frugal = (policy.idle_timeout.is_some() || sends_early)
             && matches!(
                 self.plan.arrival,
@@ -261,7 +261,7 @@ impl Worker {
     }
 }
 
-/// The pause before the next attempt after so many failures before the last one.
+/// The pause before the next attempt, given the number of failures before the last one.
 pub(super) fn pause_after(failures: u32) -> Duration {
     (PAUSE_MIN * (1 << failures.min(7))).min(PAUSE_MAX)
 }

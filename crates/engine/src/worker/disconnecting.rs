@@ -1,4 +1,4 @@
-//! What connections end of, and what becomes of the queries on them.
+//! Why connections end, and how the queries on them are counted.
 
 use driver::{Close, Driver, SocketError};
 use proto::Instant;
@@ -61,8 +61,8 @@ impl Worker {
         self.lose_connection(driver, index, Ended::here(usable), now);
     }
 
-    /// Closes a connection that has carried what it was to carry, unless its ticket has yet to
-    /// come.
+    /// Closes a connection that has carried all its queries, unless it still waits for a session
+    /// ticket.
     pub(super) fn close_with_ticket(
         &mut self,
         driver: &mut impl Driver,
@@ -123,7 +123,7 @@ impl Worker {
         self.lose_connection(driver, index, ended, now);
     }
 
-    /// Says the last words of the protocols above TCP or UDP.
+    /// Sends the closing messages of the protocols above TCP or UDP.
     fn say_goodbye(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let Some(connection) = self.population.connection(index) else {
             return;
@@ -141,7 +141,7 @@ impl Worker {
         self.write_own(driver, index, now);
     }
 
-    /// Gives up a usable connection that has taken no octets for too long.
+    /// Gives up a usable connection whose socket has accepted no bytes for too long.
     pub(super) fn give_up_blocked(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let Some(connection) = self.population.connection(index) else {
             return;
@@ -167,8 +167,8 @@ impl Worker {
         self.lose_connection(driver, index, Ended::BEFORE_USE, now);
     }
 
-    /// Closes a connection that has carried all the queries it may, or is to carry no more, once
-    /// it has all their responses.
+    /// Closes a retired connection, or one that has reached its limit of queries, once it has all
+    /// responses.
     pub(super) fn close_if_used_up(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let most = self.plan.connections.queries_max.unwrap_or(u32::MAX);
         let client = &mut self.population.clients[index as usize];
@@ -188,8 +188,8 @@ impl Worker {
         }
     }
 
-    /// Ends the queries in flight on a connection that is gone, and prepares the next one, unless
-    /// the client has that already.
+    /// Ends the queries in flight on a lost connection, and prepares the next one unless the client
+    /// has it already.
     pub(super) fn lose_connection(
         &mut self,
         driver: &mut impl Driver,
@@ -262,7 +262,7 @@ fn next_in_flight(
     queries.find(|query| query.state == State::InFlight)
 }
 
-/// How a connection ended, for what comes after it.
+/// How a connection ended; decides when the next one is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     /// It could have carried queries.
@@ -277,7 +277,7 @@ impl Ended {
     /// It never became usable.
     pub(super) const BEFORE_USE: Ended = Ended::here(false);
 
-    /// Not by a decision of ours.
+    /// Ended by the target or the network.
     pub(super) const fn here(was_usable: bool) -> Ended {
         Ended {
             was_usable,

@@ -1,5 +1,4 @@
-//! The ends of exchanges: of HTTP requests and QUIC streams, which say themselves which query they
-//! belong to.
+//! The ends of exchanges: HTTP requests and QUIC streams, each of which belongs to one query.
 
 use driver::Driver;
 use measure::Counts;
@@ -31,7 +30,7 @@ impl Worker {
             return;
         }
         let Some(query) = query.filter(|query| query.state == State::InFlight) else {
-            // It was given up, and its exchange with it: what still comes is of no account.
+            // The query and its exchange were given up: ignore what still arrives.
             return;
         };
         match end {
@@ -55,8 +54,8 @@ impl Worker {
         self.ledger.count_failure(&self.control);
     }
 
-    /// The message that came on a query's own stream. The stream is over, so a message that is no
-    /// response to the query ends it too.
+    /// Handles the message that came on a query's stream. The stream is over, so the query ends
+    /// even if the message is not its response.
     fn handle_answer(&mut self, index: u32, query: Query, message: &[u8], at: Instant) {
         let unexpected = &mut self.ledger.of_event(at).unexpected;
         match Header::parse(message) {
@@ -73,9 +72,9 @@ impl Worker {
         self.lose_exchange(index, &query, ExchangeEnd::Malformed, at);
     }
 
-    /// Decides on the queries that the target says it has not processed: where it takes no more on
-    /// this connection they are sent again on the next one (RFC 9113, section 8.7), else they have
-    /// failed; sent again at once they would be refused again.
+    /// Decides on the queries that the target reports as unprocessed. If it accepts no more on this
+    /// connection they are sent again on the next one (RFC 9113, section 8.7). Else they have
+    /// failed: the target would refuse them again.
     pub(super) fn settle_unprocessed(&mut self, index: u32, is_going_away: bool, at: Instant) {
         let mut unprocessed = std::mem::take(&mut self.wire.unprocessed);
         for token in unprocessed.drain(..) {
@@ -98,8 +97,8 @@ impl Worker {
         self.wire.unprocessed = unprocessed;
     }
 
-    /// Gives up the exchange of a query that has timed out, and tells the target so: it would keep
-    /// the place of another. False if the query had none.
+    /// Cancels the exchange of a query that has timed out, since it would occupy a stream. False if
+    /// the query had none.
     pub(super) fn cancel_exchange(
         &mut self,
         driver: &mut impl Driver,

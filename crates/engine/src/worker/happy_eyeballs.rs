@@ -10,7 +10,7 @@ use super::ledger::connections::failure_counter;
 use super::population::connection::Stage;
 use super::population::racer::Racer;
 
-/// What becomes of the participants of a race that did not win it.
+/// Why the other participants of a race are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Losers {
     /// Another one has won.

@@ -1,4 +1,4 @@
-//! What the workers of a run are given.
+//! Inputs of a run's workers.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use load::{Plan, Resume};
 
 use crate::observer::Observer;
 
-/// What all workers of a run are given.
+/// Inputs shared by all workers of one group.
 #[derive(Clone)]
 pub struct RunInputs {
     /// The run as decided.
     pub plan: Arc<Plan>,
     /// For transports with TLS.
     pub tls: Option<TlsSettings>,
-    /// Told of every query and connection; none costs nothing.
+    /// Receives every query and connection; none costs nothing.
     pub observer: Option<Observer>,
 }
 

@@ -1,22 +1,22 @@
 //! One worker: a share of the clients and of the load, on one core.
 //!
-//! [`Worker::handle`] takes a delivery, [`Worker::turn`] does everything else that can be done
-//! without waiting and says when it next has something to do; whoever owns the driver waits. So the
-//! same worker runs on a thread, beside those of other groups, and in the simulator's virtual time.
+//! [`Worker::handle`] takes a delivery. [`Worker::turn`] does everything else that needs no waiting
+//! and returns when it is next due; the owner of the driver waits. So the same worker runs on a
+//! thread, beside those of other groups, and in the simulator's virtual time.
 //!
-//! Four parts own what they use: `population` (clients, connections, timers), `offer` (who asks
-//! what, and when), `wire` (messages as octets), `ledger` (what is counted). What concerns several
-//! of them, or leads from one event to the next, is done by the worker:
+//! Four parts own their state: `population` (clients, connections, timers), `offer` (which client
+//! queries what, and when), `wire` (messages as bytes), `ledger` (what is counted). The worker's
+//! own modules do what concerns several of them, or leads from one event to the next:
 //!
 //! * `phases`: set-up of connections, a common start, offering, drain.
 //! * `sending`, `receiving`, `exchanges`: batches of queries; matching of messages; the ends of
 //!   requests and streams that carry one query each.
-//! * `connecting`, `disconnecting`, `streams`, `quic`: connections, and what happens within them.
+//! * `connecting`, `disconnecting`, `streams`, `quic`: connections and the events within them.
 //! * `retiring`: connections that await responses while the client's next one is open.
-//! * `timers`, `retries`, `happy_eyeballs`: timeouts; queries and connections that go on to another
-//!   server; connections that are raced.
-//! * `checkpoints`: all that was measured so far, reported now and then by the agents of a run.
-//! * `churn`: clients that come, leave, or lose their connections.
+//! * `timers`, `retries`, `happy_eyeballs`: timeouts; queries and connections that switch to
+//!   another server; connections that are raced.
+//! * `checkpoints`: regular reports of all that was measured so far.
+//! * `churn`: clients that join, leave, or lose their connections.
 //!
 //! Cost on the data path, a query over UDP in a closed loop with bursts of five: 2 clock readings
 //! and 2 system calls a burst, one copy of the template, no allocation.
@@ -66,14 +66,14 @@ use population::set_up::SetUp;
 pub use summary::{EndedBy, Timeline, TlsNotes, Window, WorkerSummary};
 use wire::Wire;
 
-/// How often a waiting worker looks at the stop flag.
+/// How often a waiting worker reads the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(20);
 
 /// One worker.
 pub(crate) struct Worker {
     plan: Arc<Plan>,
     control: Arc<Control>,
-    /// Which of the run's workers this is.
+    /// Its number among the workers of its group.
     index: u32,
     course: Course,
     population: Population,
@@ -140,10 +140,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Does all that can be done without a delivery; returns when it next wants to be called, at
-    /// the latest.
+    /// Does all that can be done without a delivery; returns when it has to be called next, at the
+    /// latest.
     pub(crate) fn turn(&mut self, driver: &mut impl Driver) -> Instant {
-        // Other workers of its thread may go on for long; it has said all that it has to say.
+        // Nothing is due: other workers of its thread may still run for long.
         if self.is_finished() {
             return Instant::FAR_FUTURE;
         }
@@ -190,7 +190,7 @@ impl Worker {
         }
     }
 
-    /// What is told at the end and before it.
+    /// The part of the summary that checkpoints have too.
     fn common_summary(&self, driver: &impl Driver) -> WorkerSummary {
         let Ledger { tally, window, .. } = &self.ledger;
         let stub = self.population.stub.as_ref();
@@ -215,12 +215,12 @@ impl Worker {
         }
     }
 
-    /// By how much the first query left late, if any has left.
+    /// How late the first query left, if any has left.
     fn first_late_ns(&self) -> Option<u64> {
         let (due_at, sent_at) = self.ledger.first_sent?;
         let due_at = match self.offer.is_due_by_time() {
             true => due_at,
-            // These are due when a worker comes to ask them.
+            // Closed-loop queries are due from the moment when clients join.
             false => self.population.joins_at,
         };
         Some(sent_at.nanos_since(due_at))
@@ -244,7 +244,7 @@ impl Worker {
                 self.handle_quic_datagrams(driver, owner, received);
             }
             Event::Datagrams => {
-                // Whatever is answered has left.
+                // A query that is answered has left.
                 self.ledger.read_send_stamps(driver, owner, received.socket);
                 self.handle_datagrams(owner, received);
             }

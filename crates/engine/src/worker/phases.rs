@@ -1,5 +1,5 @@
-//! The phases of a run: connections are set up, all workers start together, queries are offered,
-//! and those that are open are waited for.
+//! The phases of a run: set up connections, start with all other workers, offer queries, wait for
+//! open ones.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use super::timers::GivenUp;
 use super::{STOP_POLL, Worker};
 
 /// How long an interrupted run waits for queries in flight: most targets answer within it, and few
-/// people wait for longer.
+/// users wait longer.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
-/// How long a closed loop without an end in time goes on without any usable connection, if that
-/// is more than two timeouts: a server that is restarted is back by then.
+/// How long a closed loop that no time ends continues without any usable connection, if that is
+/// more than two timeouts: a restarted server is back by then.
 const GONE_AFTER_MIN: Duration = Duration::from_secs(10);
-/// Batches that the script handles in one turn, before another look at the sockets.
+/// Batches that the script handles in one turn, before the sockets are read again.
 const BATCHES_MAX: u32 = 32;
 
 /// How far a run has come.
@@ -32,7 +32,7 @@ pub(super) enum Phase {
     Ready,
     /// Queries are offered.
     Offering,
-    /// No more queries are offered; those open are waited for.
+    /// No more queries are offered; open ones may still be answered.
     Draining,
     /// Everything is closed and counted.
     Finished,
@@ -48,7 +48,7 @@ pub(super) struct Course {
     cut_off_at: Instant,
     /// When a connection was last usable.
     reached_at: Instant,
-    /// The drain is over, and queries are still to be given up in turns to come.
+    /// The drain is over, and the next turns still have queries to give up.
     pub(super) gives_up: bool,
 }
 
@@ -147,7 +147,7 @@ impl Worker {
         self.offer.catches_up(now, self.course.run_end, end)
     }
 
-    /// Lets the clients of a script go on to which something has happened, and does what they say.
+    /// Runs the script's clients that have events, and carries out their actions.
     pub(super) fn run_script(&mut self, driver: &mut impl Driver, now: Instant) {
         if !matches!(self.offer.mode, Mode::Scripted(_)) || self.course.phase != Phase::Offering {
             return;
@@ -166,9 +166,9 @@ impl Worker {
                 }
             }
             self.offer.end_batch(batch.actions);
-            // Clients that were stopped because the run is over have not run out.
+            // Not if clients were stopped because the run is over.
             if batch.is_over && !self.control.is_stopped() {
-                // As with a number of queries, of which the last has been asked.
+                // Ends the run like one by number of queries after its last query.
                 self.offer.questions.left = 0;
             }
             if !batch.has_run || self.offer.questions.left == 0 {
@@ -177,8 +177,8 @@ impl Worker {
         }
     }
 
-    /// A closed loop offers nothing without a connection. If no time ends it either, it has to
-    /// give up.
+    /// A closed loop offers nothing without a connection, so it has to give up if no time ends the
+    /// run.
     fn target_is_gone(&mut self, now: Instant) -> bool {
         if self.ledger.open_connections.usable() > 0 {
             self.course.reached_at = now;
@@ -194,7 +194,7 @@ impl Worker {
             && self.plan.duration.is_none()
             && self.offer.is_closed()
             && now >= self.course.reached_at + patience;
-        // Clients that have no connection because they need none say nothing about the target.
+        // Clients that need no connection are no sign that the target is gone.
         if is_due && self.population.has_idle_client() {
             self.course.reached_at = now;
             return false;
@@ -203,7 +203,7 @@ impl Worker {
     }
 
     fn end_offering(&mut self, at: Instant, ended_by: EndedBy) {
-        // What came until now is within the window as it was.
+        // Responses received so far belong to the window before it is extended.
         self.ledger.settle_responses();
         let run_start = self.course.timeline.run_started_at;
         let at = at.min(self.course.run_end).max(run_start);
@@ -230,7 +230,7 @@ impl Worker {
         if self.control.is_interrupted() {
             self.course.cut_off_at = self.course.cut_off_at.min(now + INTERRUPTED_DRAIN);
         }
-        // A query may wait for its connection for one timeout, and then for its response.
+        // A query may wait one timeout for its connection and another for its response.
         let drained_at = self.course.run_end + 2 * self.plan.timeout + STOP_POLL;
         if open && now < drained_at.min(self.course.cut_off_at) {
             return;
@@ -243,7 +243,7 @@ impl Worker {
         if self.course.gives_up {
             return;
         }
-        // How many there were before they were closed.
+        // The counts before connections are closed.
         let mut open_connections = self.ledger.open_connections;
         self.close_all(driver, now);
         debug_assert_eq!(self.ledger.tally.in_flight(), 0, "every query has ended");

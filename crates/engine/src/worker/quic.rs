@@ -1,8 +1,8 @@
-//! What happens within a QUIC connection.
+//! Events of QUIC connections.
 //!
 //! One endpoint a worker holds the state of all connections; each client has a UDP socket of its
-//! own. Whatever was done to a connection, [`Worker::drive_quic`] follows: it takes the events,
-//! sends the datagrams and sets the timer.
+//! own. After every operation on a connection, [`Worker::drive_quic`] takes its events, sends its
+//! datagrams and sets its timer.
 
 use driver::{Close, Driver, Received, SocketError, SocketSpec};
 use proto::Instant;
@@ -99,7 +99,8 @@ impl Worker {
         self.drive_quic(driver, index, received.at);
     }
 
-    /// Takes what a connection has to say and sends what it has to send; true if all was taken.
+    /// Takes a connection's events and sends its datagrams; true if the socket accepted all of
+    /// them.
     pub(super) fn drive_quic(
         &mut self,
         driver: &mut impl Driver,
@@ -145,7 +146,7 @@ impl Worker {
         self.after_messages(index, in_flight_before, now);
         self.settle_unprocessed(index, blocked.is_some(), now);
         let sent = self.transmit_quic(driver, index, key, now);
-        // One that was lost at once was usable for all that.
+        // It was usable even if it was lost at once.
         if is_usable {
             self.connection_is_usable(driver, index, now);
         }
@@ -174,7 +175,7 @@ impl Worker {
         let Some(connection) = client.connection() else {
             return;
         };
-        // One that was never allowed a stream is no better when it is opened anew.
+        // If it was never allowed a stream, a new one will not be either.
         let was_used = connection.queries_sent > 0;
         let Channel::Quic {
             streams_free,
@@ -202,14 +203,14 @@ impl Worker {
         }
     }
 
-    /// Has the client's timer fire when the connection wants it to.
+    /// Sets the client's timer to the connection's deadline.
     fn arm_quic(&mut self, index: u32) {
         if let Some(at) = self.wire.quic_due(&self.population.clients[index as usize]) {
             self.population.arm(index, at);
         }
     }
 
-    /// Gives a connection the turn that it is due at `now`, if it is.
+    /// Handles a connection's timeout if it is due at `now`.
     pub(super) fn fire_quic(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         if self
             .wire
@@ -227,7 +228,7 @@ impl Worker {
         self.drive_quic(driver, index, now);
     }
 
-    /// Sends the datagrams that wait; true if the socket took all of them.
+    /// Sends the waiting datagrams; true if the socket accepted all of them.
     fn transmit_quic(
         &mut self,
         driver: &mut impl Driver,
@@ -253,7 +254,7 @@ impl Worker {
             if outcome.accepted == datagrams {
                 continue;
             }
-            // To the connection they are lost on the way, and are repeated.
+            // QUIC treats them as lost and retransmits.
             let dropped = (datagrams - outcome.accepted) as u64;
             let counts = self.ledger.connections(now);
             counts.quic_datagrams_not_sent += dropped;
@@ -284,7 +285,7 @@ impl Worker {
         self.list_client(index, now);
     }
 
-    /// Says goodbye to the target.
+    /// Closes the connection at the target.
     pub(super) fn close_quic(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         if let Some(key) = self.population.quic_key(index) {
             self.wire.close_quic(&self.plan, key, now);
@@ -292,7 +293,7 @@ impl Worker {
         }
     }
 
-    /// A connection is gone, by no decision of ours.
+    /// The target or the network ended the connection.
     fn end_quic(
         &mut self,
         driver: &mut impl Driver,

@@ -1,5 +1,5 @@
-//! Messages received: each is matched to its query by socket, ID and question, or counted as what
-//! it is instead.
+//! Messages received: each is matched to its query by socket, ID and question, or counted by what
+//! is wrong with it.
 
 use driver::{Driver, Received, SocketError, SocketId};
 use load::question_source::Question;
@@ -29,7 +29,7 @@ impl Worker {
             .ledger
             .only_counts(&self.population, owner, received.at);
         for (place, datagram) in received.datagrams.iter().enumerate() {
-            // Whoever reads stamps is told of more than counts.
+            // With stamps, `only_counts` is false.
             if !only_counts && let Some(stamps) = &mut self.ledger.stamps {
                 stamps.arrived(received.arrived.get(place).copied().unwrap_or_default());
             }
@@ -61,8 +61,7 @@ impl Worker {
         self.has_room_again(owner, at);
     }
 
-    /// Uses the room that a client's connection may have again: for the queries that wait for it,
-    /// and for further ones.
+    /// Uses room that a client's connection may have again: for waiting queries, and for new ones.
     #[inline]
     pub(super) fn has_room_again(&mut self, owner: u32, at: Instant) {
         if self.population.clients[owner as usize].pending.waiting() > 0 {
@@ -84,9 +83,8 @@ impl Worker {
         }
     }
 
-    /// Takes a message if it is what nearly all are: a whole response to a query in flight, whose
-    /// question, that of a template, it repeats. False if it is anything else; nothing has happened
-    /// then.
+    /// Handles a message if it is what nearly all are: a whole response to a query in flight that
+    /// repeats the question of its template. False if it is anything else; then it has no effect.
     #[inline(always)]
     fn is_plain_response(&mut self, owner: u32, message: &[u8]) -> bool {
         let header = Header::parse(message);
@@ -214,7 +212,7 @@ impl Worker {
         }
     }
 
-    /// Asks the truncated question again over TCP.
+    /// Repeats the truncated question over TCP.
     fn fall_back(&mut self, owner: u32, query: Query) {
         let index = owner + self.population.primaries;
         let client = &mut self.population.clients[index as usize];
@@ -248,7 +246,7 @@ impl Worker {
         }
     }
 
-    /// Tells the script and the observer, if there are any, how a query of a client has ended.
+    /// Reports to the script and the observer, if there are any, how a query of a client has ended.
     #[inline]
     pub(super) fn tell(&mut self, whose: (Role, u32), query: &Query, told: Told<'_>, at: Instant) {
         self.ledger.observe(whose.0, query, &told, at);

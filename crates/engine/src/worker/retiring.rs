@@ -1,10 +1,10 @@
-//! Connections that retire: the target takes no further request on them (GOAWAY of HTTP/2, RFC
-//! 9113, section 6.8) and has yet to answer requests that it took. The client opens its next
-//! connection at once, as a browser or a proxy does, and the old one is closed when the last of
-//! its requests has been answered, has timed out or is lost.
+//! Connections that retire: the target accepts no further request on them (GOAWAY of HTTP/2, RFC
+//! 9113, section 6.8) and has yet to answer requests that it accepted. The client opens its next
+//! connection at once, as a browser or a proxy does, and the old one is closed when the last of its
+//! requests has been answered, has timed out or is lost.
 //!
-//! A retiring connection is served by the code for the client's link, whose place it takes for the
-//! time of one event.
+//! The code for the client's link serves retiring connections too: each replaces the link for the
+//! duration of one event.
 //!
 //! A client waits for its open streams first where it cannot have two connections: from a fixed
 //! local port, and with `stub`, which knows one server a client. It also waits over HTTP/3 (the
@@ -18,12 +18,12 @@ use super::Worker;
 use super::population::client::{Client, Link};
 use super::population::connection::{Channel, Connection, Reason};
 
-/// Connections of a client that retire at a time: a target that refuses each one while it answers
-/// nothing would have a socket opened for each query.
+/// Connections of a client that may retire at a time. Without a limit, a target that sends GOAWAY
+/// on each connection and answers nothing would cost a socket a query.
 const RETIRING_MAX: usize = 8;
 
 impl Worker {
-    /// Lets a client's connection retire if the target takes no further request on it and still
+    /// Lets a client's connection retire if the target accepts no further request on it and still
     /// has some to answer; begins the next one.
     #[inline]
     pub(super) fn retire_if_going_away(
@@ -138,13 +138,13 @@ impl Worker {
     }
 }
 
-/// The link of a client between two of its connections. It begins none by itself.
+/// A placeholder for the link, which never connects.
 const NO_LINK: Link = Link::Down {
     retry_at: Instant::FAR_FUTURE,
     on_demand: true,
 };
 
-/// True if the target takes no further request on a connection, and has some to answer.
+/// True if the target accepts no further request on a connection, and has some to answer.
 fn is_going_away(connection: &Connection) -> bool {
     matches!(connection.retired_for, Some(Reason::GoingAway(_)))
         && connection.is_open()

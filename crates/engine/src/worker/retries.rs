@@ -1,9 +1,9 @@
-//! Clients that ask again: attempts over UDP that are sent once more, queries that outlive their
-//! connection, and the server of the next one.
+//! Clients that retry: further attempts over UDP, queries that outlive their connection, and the
+//! server of the next connection.
 //!
-//! Such a client has one connection at a time. It goes to the next server when its connection
-//! could not be set up or has carried no response, when it was given up, or when an RCODE says so.
-//! One that has carried responses and then ends is opened again at the same server first.
+//! Such a client has one connection at a time. It switches to the next server when its connection
+//! could not be set up, carried no response or was given up, or because of an RCODE. A connection
+//! that has carried responses and then ends is first reopened at the same server.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::population::connection::Reason;
 use super::population::stub::{Cause, under_way};
 use super::wire::signing_time;
 
-/// Attempts begun in one turn; the rest follows in the next, after a look at the sockets.
+/// Attempts begun in one turn; the rest follows in the next, after the sockets were read.
 const DUE_MAX: usize = 256;
 
 impl Worker {
@@ -107,7 +107,7 @@ impl Worker {
     }
 
     /// Sends the first queries in `outgoing`, which the socket of one server has accepted, to the
-    /// other servers too, where all are asked at once.
+    /// other servers too, if the policy queries all at once.
     pub(super) fn send_copies(&mut self, driver: &mut impl Driver, index: u32, accepted: usize) {
         let Some(stub) = &self.population.stub else {
             return;
@@ -155,8 +155,7 @@ impl Worker {
         }
     }
 
-    /// Nobody listens at one of a client's servers: its queries in flight there are asked at the
-    /// next one.
+    /// One of a client's servers is not listening: its queries in flight there go to the next one.
     pub(super) fn handle_refusal(
         &mut self,
         driver: &mut impl Driver,
@@ -188,7 +187,7 @@ impl Worker {
         }
     }
 
-    /// The time of a query's attempt on a connection is over, or its response was not taken.
+    /// A query's attempt on a connection has expired, or its response was not accepted.
     pub(super) fn ask_on_next_connection(
         &mut self,
         driver: &mut impl Driver,
@@ -202,7 +201,7 @@ impl Worker {
         let Some(connection) = self.population.connection(index) else {
             return;
         };
-        // Its set-up has a time of its own.
+        // Connection set-up has its own timeout.
         if !connection.is_open() {
             return;
         }
@@ -218,8 +217,8 @@ impl Worker {
         self.lose_connection(driver, index, Ended::here(true), now);
     }
 
-    /// Has a query wait for a connection to another server. The one there is carries no further
-    /// query, and is closed when it has the responses to the others.
+    /// Makes a query wait for a connection to another server. The present one carries no further
+    /// query, and is closed once the others are answered.
     fn leave_for_rcode(
         &mut self,
         driver: &mut impl Driver,
@@ -241,7 +240,7 @@ impl Worker {
         self.close_if_used_up(driver, index, now);
     }
 
-    /// Has the next connection of a client go to another server, if it has another.
+    /// Makes the next connection of a client go to another server, if it has another.
     fn leave_server(&mut self, index: u32, cause: Cause, now: Instant) {
         let Some(stub) = &mut self.population.stub else {
             return;
@@ -252,9 +251,9 @@ impl Worker {
         }
     }
 
-    /// A connection of a client with several servers did not come to be, or carried nothing.
-    /// Returns how long to pause before the next attempt, if that is another than for one server:
-    /// not at all until every server has had its turn.
+    /// A connection of a client with several servers failed, or carried nothing. Returns the pause
+    /// before the next attempt if it differs from that with one server: zero until every server has
+    /// had its turn.
     pub(super) fn pause_between_servers(&mut self, index: u32, now: Instant) -> Option<Duration> {
         let stub = self.population.stub.as_ref()?;
         let servers = stub.server_count();

@@ -28,7 +28,7 @@ impl Worker {
         self.population.to_send.clear();
     }
 
-    /// Sends what waits at one client, as far as its socket or connection takes it.
+    /// Sends one client's waiting queries, as far as its socket or connection accepts them.
     pub(super) fn send_waiting(&mut self, driver: &mut impl Driver, index: u32) {
         loop {
             let client = &self.population.clients[index as usize];
@@ -56,7 +56,7 @@ impl Worker {
                 break;
             }
         }
-        // What still waits may time out before its connection is usable.
+        // Queries left waiting may time out before the connection is usable.
         let pending = &mut self.population.clients[index as usize].pending;
         if pending.waiting() > 0
             && let Some(query) = pending.next_waiting()
@@ -66,7 +66,7 @@ impl Worker {
         }
     }
 
-    /// One batch of datagrams; true if all of it was taken.
+    /// Sends one batch of datagrams; true if the socket accepted all of it.
     fn send_datagrams(&mut self, driver: &mut impl Driver, index: u32, socket: SocketId) -> bool {
         let now = driver.now();
         let socket = self.population.choose_socket(index, socket, now);
@@ -109,12 +109,12 @@ impl Worker {
             }
             return false;
         };
-        // The kernel refused the next datagram; the others may fare better.
+        // The kernel refused the next datagram; it may accept the others.
         self.give_up_next(index, error, now);
         true
     }
 
-    /// One batch of queries on a connection; true if all of it was taken.
+    /// Sends one batch of queries on a connection; true if it accepted all of them.
     #[inline(never)]
     fn send_on_connection(&mut self, driver: &mut impl Driver, index: u32) -> bool {
         let client = &mut self.population.clients[index as usize];
@@ -141,7 +141,7 @@ impl Worker {
         }
     }
 
-    /// Renders up to `room` waiting queries for what the client's connection carries them in.
+    /// Renders up to `room` waiting queries for the channel of the client's connection.
     #[inline(always)]
     fn render_on_connection(
         &mut self,
@@ -235,7 +235,7 @@ impl Worker {
         self.list_client(index, now);
     }
 
-    /// A socket or stream that was blocked takes octets again.
+    /// A blocked socket or stream accepts bytes again.
     pub(super) fn handle_writable(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         if self.plan.transport.is_quic() {
             return self.handle_quic_writable(driver, index, now);

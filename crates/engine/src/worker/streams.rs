@@ -1,4 +1,4 @@
-//! What happens within a TCP connection: TLS, and the messages or HTTP requests in it.
+//! Events of TCP connections: TLS, and the messages or HTTP requests in them.
 
 use driver::{Driver, Received};
 use proto::Instant;
@@ -11,8 +11,8 @@ use super::inputs::TlsSettings;
 use super::population::client::Role;
 use super::population::connection::{Channel, Reason, Stage};
 
-/// Room that there has to be for early data, so that the first queries fit: HTTP/2's first octets
-/// and some requests.
+/// Room that there has to be for early data, so that the first queries fit: HTTP/2's preface and
+/// some requests.
 const EARLY_OCTETS: usize = 1_024;
 
 impl Worker {
@@ -25,7 +25,7 @@ impl Worker {
         let connect_ns = now.nanos_since(connection.times.attempted_at);
         let interval = self.ledger.tally.of_event(now);
         interval.counts.connections.established += 1;
-        // With Fast Open the kernel says so before it has sent anything.
+        // With Fast Open the kernel reports this before it has sent anything.
         if !self.plan.connections.tcp_fast_open {
             let times = &mut interval.distributions.connections;
             times.tcp_connect.record(connect_ns);
@@ -70,7 +70,7 @@ impl Worker {
         self.write_own(driver, index, now);
     }
 
-    /// HTTP/2 begins with octets of its own.
+    /// Sends the preface of HTTP/2.
     fn begin_requests(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let client = &mut self.population.clients[index as usize];
         if self.wire.begin_http2(&self.plan, client) {
@@ -88,7 +88,7 @@ impl Worker {
         self.write_own(driver, index, now);
     }
 
-    /// Looks at what a TLS handshake within TCP led to, if the connection has TLS.
+    /// Checks the state of the TLS handshake, if the connection has TLS.
     fn check_handshake(&mut self, index: u32, now: Instant) -> Result<(), TlsFailure> {
         let Some(connection) = self.population.connection(index) else {
             return Ok(());
@@ -107,7 +107,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Octets on the stream of client `index`.
+    /// Handles bytes on the stream of client `index`.
     pub(super) fn handle_bytes(
         &mut self,
         driver: &mut impl Driver,
@@ -136,7 +136,7 @@ impl Worker {
         if self.population.has_connection(index, received.socket) {
             self.write_own(driver, index, received.at);
         }
-        // Each of these may have ended the connection; the next one has no part in what follows.
+        // Each step may have ended the connection; its successor must not be mistaken for it.
         if !self.population.has_connection(index, received.socket) {
             return;
         }
@@ -144,14 +144,13 @@ impl Worker {
             Ok(progress) if progress.peer_closed => {
                 self.handle_end(driver, index, None, received.at);
             }
-            // What came may have been the ticket that a connection without queries waits for.
+            // A connection without queries may have received the ticket that it waits for.
             Ok(_) => self.close_if_used_up(driver, index, received.at),
             Err(failure) => self.end_by_tls(driver, index, &failure, received.at),
         }
     }
 
-    /// Asks once a connection, when there is something to know, whether the target took octets
-    /// from its SYN.
+    /// Checks once a connection whether the target accepted data in its SYN.
     pub(super) fn count_fast_open(&mut self, driver: &impl Driver, index: u32, now: Instant) {
         if !self.plan.connections.tcp_fast_open {
             return;
@@ -204,7 +203,7 @@ impl Worker {
         self.close_if_used_up(driver, index, at);
     }
 
-    /// Notes that something came back on a connection.
+    /// Records that a connection has carried a response.
     pub(super) fn connection_has_served(&mut self, index: u32, at: Instant) {
         let client = &mut self.population.clients[index as usize];
         client.failures = 0;
@@ -232,7 +231,7 @@ impl Worker {
         let Some(connection) = client.connection() else {
             return false;
         };
-        // Set aside, because its responses are matched with all of the worker.
+        // Moved out, because matching its responses borrows the whole worker.
         let placeholder = Channel::Framed(proto::framing::Deframer::default());
         let socket = connection.socket;
         let Channel::Http2(mut session) = std::mem::replace(&mut connection.channel, placeholder)
@@ -259,7 +258,7 @@ impl Worker {
         if is_going_away {
             self.population.retire(index, Reason::GoingAway(code));
         }
-        // Now, for what follows may end the connection, and with it the queries still in flight.
+        // Before the next step, which may end the connection and its queries in flight.
         self.after_messages(index, in_flight_before, at);
         let takes_no_more = match self.population.connection(index) {
             Some(connection) => connection.retired_for.is_some(),
@@ -286,7 +285,7 @@ impl Worker {
         false
     }
 
-    /// Sends what the TLS session wants sent by itself: handshake flights, alerts, close_notify.
+    /// Sends the TLS session's own messages: handshake flights, alerts, close_notify.
     pub(super) fn write_own(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let connection = self.population.connection(index);
         let Some(tls) = connection.and_then(|connection| connection.tls.as_mut()) else {
@@ -299,7 +298,8 @@ impl Worker {
         }
     }
 
-    /// Writes `plain_out` to the client's stream, through TLS if it has it; true if all was taken.
+    /// Writes `plain_out` to the client's stream, through TLS if it has it; true if the socket
+    /// accepted all of it.
     pub(super) fn write_plaintext(
         &mut self,
         driver: &mut impl Driver,
@@ -312,8 +312,8 @@ impl Worker {
         if let Some(tls) = &mut connection.tls {
             self.wire.cipher_out.clear();
             match connection.channel {
-                // Servers are in use that read one message from a record and leave the rest of it
-                // until more octets come.
+                // Some servers read one message from a record and leave the rest of it until more
+                // bytes arrive.
                 Channel::Framed(_) => {
                     tls.write_messages(&mut self.wire.plain_out, &mut self.wire.cipher_out);
                 }
@@ -327,7 +327,7 @@ impl Worker {
         taken
     }
 
-    /// Writes `cipher_out` to the client's stream; true if all was taken.
+    /// Writes `cipher_out` to the client's stream; true if the socket accepted all of it.
     pub(super) fn write_cipher_out(
         &mut self,
         driver: &mut impl Driver,

@@ -1,4 +1,4 @@
-//! What a worker has to say at its end.
+//! The final report of a worker.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ pub enum EndedBy {
     Duration,
     /// The number of queries asked for has been offered.
     Queries,
-    /// No connection could be had any more, and nothing but queries would have ended the run.
+    /// No more connections could be opened, and only queries would have ended the run.
     TargetGone,
-    /// The first queries had all failed, and the run was to end then.
+    /// The first queries had all failed, which ends a run that gives up.
     NoAnswer,
     /// It was stopped.
     Interrupted,
@@ -40,14 +40,14 @@ pub struct Timeline {
     pub drained_at: Instant,
 }
 
-/// What one worker has to say at the end, beside its intervals.
+/// The final report of one worker, without its intervals.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerSummary {
-    /// When what began.
+    /// When its phases began.
     pub timeline: Timeline,
     /// Everything scheduled during warm-up.
     pub warmup: Interval,
-    /// What happened when, from the start of the measured run on.
+    /// Bins of 10 ms, from the start of the measured run on.
     pub bins: measure::Timeline,
     /// The responses of the measured window.
     pub window: Window,
@@ -55,12 +55,12 @@ pub struct WorkerSummary {
     pub ended_by: EndedBy,
     /// The driver's counters.
     pub stats: DriverStats,
-    /// What is said of TLS beside counts.
+    /// TLS details beside counts.
     pub tls: TlsNotes,
     /// Lowest limit of concurrent streams that the target has set; none if it has set none.
     pub streams_max: Option<u64>,
-    /// By how much its first query left later than it was due, nanoseconds: where time makes none
-    /// due, later than the clients were to begin. None if it sent none.
+    /// Delay of its first query, in nanoseconds, from its due time, or from when the clients join
+    /// if time makes none due. None if it sent none.
     pub first_late_ns: Option<u64>,
     /// CPU time in the measured window.
     pub cpu_in_window: CpuTime,
@@ -68,19 +68,19 @@ pub struct WorkerSummary {
     pub losses: WorkerLosses,
     /// Responses by server instance; none unless queries asked for its identifier.
     pub instances: Option<Instances>,
-    /// What its scripts did; none without a script.
+    /// The record of its scripts; none without a script.
     pub script: Option<ScriptRecord>,
-    /// How each of its clients fared; none if no statistics of single clients were kept.
+    /// Distributions over its clients; none if no statistics of single clients were kept.
     pub experience: Option<ClientExperience>,
-    /// Of clients with several servers, the outcomes of queries at each of them: counts and
-    /// latencies; empty of all others.
+    /// Outcomes of queries at each server: counts and latencies; empty unless clients have several
+    /// servers.
     pub servers: Vec<Interval>,
 }
 
 /// The responses received within the measured window, whenever their queries were scheduled.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// It ends before this; that of a run by queries reaches to its last response.
+    /// Its end (exclusive); that of a run by queries reaches to its last response.
     pub end: Instant,
     /// How many there were.
     pub responses: u64,
@@ -98,7 +98,7 @@ impl Default for Window {
     }
 }
 
-/// What a worker says of TLS beside counts.
+/// A worker's TLS details beside counts.
 #[derive(Clone, Debug, Default)]
 pub struct TlsNotes {
     /// Distinct reasons of failures, at most eight.

@@ -14,7 +14,7 @@ use super::Worker;
 use super::population::client::{Link, Role};
 use crate::told::Told;
 
-/// Why a query is not waited for any longer at the end of a run.
+/// Why a query is given up at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GivenUp {
     /// Its timeout is over.
@@ -23,17 +23,18 @@ pub(super) enum GivenUp {
     Interrupted,
 }
 
-/// Queries that time out in one turn, but for the last client's; a turn offers fewer. Those of all
-/// clients may time out at once, and who ends all of them takes no other turn for long.
+/// Limit of queries that time out in one turn, exceeded only by the last client's; more than a turn
+/// offers. The queries of all clients may time out at once, and ending all of them would delay the
+/// next turn for long.
 const EXPIRED_MAX: u32 = 8_192;
-/// How many of them one is worth whose exchange is given up: the target has to learn of it.
+/// Weight of a query whose exchange is cancelled, which has to be sent to the target.
 const EXCHANGE: u32 = 16;
 /// Queries that are given up in one turn when the drain is over.
 const GIVEN_UP_MAX: u32 = 65_536;
 
 impl Worker {
-    /// Handles the timers that are due at `now`; when many queries have timed out, only some of
-    /// them.
+    /// Handles the timers that are due at `now`; when many queries have timed out, only some of the
+    /// timers.
     pub(super) fn fire_timers(&mut self, driver: &mut impl Driver, now: Instant) {
         let mut expires = EXPIRED_MAX;
         while let Some(&Reverse((at, index))) = self.population.timers.peek() {
@@ -50,8 +51,8 @@ impl Worker {
         }
     }
 
-    /// Handles a client's timer; `expires` of its queries may time out. Returns how many of others
-    /// still may.
+    /// Handles a client's timer; `expires` of its queries may time out. Returns how many queries of
+    /// other clients still may.
     fn fire(
         &mut self,
         driver: &mut impl Driver,
@@ -103,13 +104,13 @@ impl Worker {
             let Some(query) = client.pending.expired(now, timeout) else {
                 break;
             };
-            // One that waits to be sent again was sent.
+            // A query that waits to be sent again was sent before.
             let sent = query.sent_at != Instant::ZERO;
             let in_flight = query.state == State::InFlight;
             in_flight_ended += u32::from(in_flight);
             expires -= 1;
             if !in_flight {
-                // Those that were kept waiting are the oldest that wait.
+                // The queries counted as kept waiting are the oldest ones.
                 client.kept_waiting = client.kept_waiting.saturating_sub(1);
             }
             client.pending.end(
@@ -155,8 +156,8 @@ impl Worker {
         expires
     }
 
-    /// Gives up a connection that takes too long to be opened or to take octets, retries one whose
-    /// pause is over, and closes one that has carried all the queries it may or lived its time.
+    /// Gives up a connection that takes too long to be opened or to accept bytes, retries one whose
+    /// pause is over, and closes one that has reached its limit of queries or its lifetime.
     fn check_connection(&mut self, driver: &mut impl Driver, index: u32, now: Instant) {
         let (timeout, connect_timeout) = (
             self.plan.timeout,

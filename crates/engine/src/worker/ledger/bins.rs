@@ -1,10 +1,9 @@
 //! A worker's timeline: differences of its counters, taken where a tick of 10 ms ends.
 //!
-//! Nothing is added for a query. What happened since the last tick belongs to the bin of that tick:
-//! a tick is looked at before anything that happened after it is counted. Two things are not where
-//! they happened: queries that were lost are booked one by one to the instant in which they were
-//! due, and queries that time made due while the worker was busy are booked by [`Bins::due_at`],
-//! whose caller goes through them bin by bin.
+//! Nothing is added for a query. What was counted since the last tick belongs to the bin of that
+//! tick: a tick ends before any later event is counted. There are two exceptions. Lost queries are
+//! booked one by one at the instant in which they were due. Queries that became due by time while
+//! the worker was busy are booked by [`Bins::due_at`], whose caller goes through them bin by bin.
 
 use std::time::Duration;
 
@@ -13,8 +12,7 @@ use measure::timeline::{Bin, WIDTH_NS_MIN};
 use proto::Instant;
 
 const TICK: Duration = Duration::from_nanos(WIDTH_NS_MIN);
-/// A worker takes a turn every 20 ms, whatever happens. One that is this late with a tick was not
-/// let run.
+/// A worker takes a turn at least every 20 ms. One that is this late with a tick was not scheduled.
 const FROZEN_AFTER: Duration = Duration::from_millis(50);
 
 /// The timeline of one worker as it grows.
@@ -25,13 +23,13 @@ pub(crate) struct Bins {
     /// The tick in which the worker last had a turn.
     tick_start: Instant,
     tick_end: Instant,
-    /// What the measured run had counted in the intervals that are over.
+    /// Counts of the measured run in finished intervals.
     finished: Bin,
-    /// What has been booked of it and of the current interval.
+    /// Counts booked so far, of finished intervals and the current one.
     booked: Bin,
-    /// Whether queries are due at instants of their own, which a worker may come to late.
+    /// Whether queries are due by time, so that a worker may be late for them.
     is_due_by_time: bool,
-    /// The bin of the queries that are becoming due, where they are.
+    /// Start of the bin of the queries that are becoming due by time.
     due_start: Instant,
     due_end: Instant,
 }
@@ -70,20 +68,20 @@ impl Bins {
         self.tick_end
     }
 
-    /// The current interval, which is over, has counted so much.
+    /// The current interval is over and has counted `counted`.
     pub(crate) fn finish_interval(&mut self, counted: &Bin) {
         self.finished.add(counted);
     }
 
-    /// When usable responses have come that no tick has booked yet, of the current interval, which
-    /// has counted so much: since the last tick began.
+    /// When usable responses began that no tick has booked yet: the start of the last tick, if
+    /// `current`, the counts of the current interval, has any.
     pub(crate) fn usable_from(&self, current: &Bin) -> Option<u64> {
         let known = self.booked.usable();
         let is_new = self.finished.usable() + current.usable() > known && current.usable() > 0;
         is_new.then(|| self.since_start(self.tick_start))
     }
 
-    /// The worker has a turn at `now`; the current interval has counted so much.
+    /// The worker has a turn at `now`; `current` is what the current interval has counted.
     pub(crate) fn tick(&mut self, now: Instant, current: &Bin) {
         self.book(current);
         if now >= self.tick_end + FROZEN_AFTER {
@@ -101,7 +99,7 @@ impl Bins {
         counted.add(current);
         let mut new = counted.since(&self.booked);
         if self.is_due_by_time {
-            // Not booked yet: `due_at` knows where it belongs.
+            // Left to `due_at`, which knows the bin.
             (new.due, counted.due) = (0, self.booked.due);
         }
         self.booked = counted;
@@ -109,15 +107,15 @@ impl Bins {
         self.timeline.add(at, &new);
     }
 
-    /// The last instant in the bin of the queries that are becoming due; far in the future if they
-    /// are due when they are asked.
+    /// The last instant in the bin of the queries that are becoming due; far in the future if time
+    /// makes none due.
     #[inline]
     pub(crate) fn due_last(&self) -> Instant {
         Instant::from_nanos(self.due_end.as_nanos() - 1)
     }
 
-    /// The next query is due at `at`: those that the current interval has `offered`, and that were
-    /// not booked yet, were due in the bin before.
+    /// The next query is due at `at`: queries `offered` in the current interval and not booked yet
+    /// were due in the bin before.
     pub(crate) fn due_at(&mut self, at: Instant, offered: u64) {
         if !self.is_due_by_time || at < self.due_end {
             return;
@@ -146,7 +144,7 @@ impl Bins {
         self.timeline.lose(due, queries);
     }
 
-    /// Nothing more will be counted than what the current interval has.
+    /// Books the final counts of the current interval.
     pub(crate) fn finish(&mut self, current: &Bin) {
         self.book(current);
         if self.is_due_by_time {
@@ -161,7 +159,7 @@ impl Bins {
         &self.timeline
     }
 
-    /// The same, of one that books nothing more.
+    /// Consumes the bins and returns what has been booked.
     pub(crate) fn into_timeline(self) -> Timeline {
         self.timeline
     }
@@ -207,7 +205,7 @@ mod tests {
         let mut bins = Bins::new();
         bins.set_start(at_ms(0), true);
         bins.tick(at_ms(500), &Bin::default());
-        // One query each 10 ms was due meanwhile, all are offered now.
+        // One query was due every 10 ms meanwhile; all are offered now.
         for offered in 0..50 {
             bins.due_at(at_ms(10 * offered), offered);
         }

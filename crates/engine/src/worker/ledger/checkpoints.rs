@@ -1,11 +1,12 @@
-//! At the ends of which intervals a worker tells all that it has measured so far.
+//! Which intervals end with a checkpoint, in which a worker reports all that it has measured so
+//! far.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use load::Plan;
 
-/// Time between two checkpoints, of a run of 50 s or more, or of one agent.
+/// Time between two checkpoints of a run of 50 s or more, or without several agents.
 const EVERY: Duration = Duration::from_secs(5);
 /// Checkpoints of shorter runs of several agents.
 const NUMBER: u32 = 10;
@@ -14,15 +15,15 @@ const NUMBER: u32 = 10;
 pub(crate) struct Checkpoints {
     /// Each of these, counted from 1,
     every: u32,
-    /// and that which ends so long after the start of the measured run.
+    /// and the one that ends this long after the start of the measured run.
     last_end: Option<Duration>,
-    /// Those that have ended and were not taken yet.
+    /// Checkpoints reached and not taken yet.
     due: VecDeque<u32>,
 }
 
 impl Checkpoints {
-    /// Those of a plan: one every five seconds; in one of several agents, which may be lost at
-    /// any time, also every tenth of it, and one at the end of its measured run.
+    /// The checkpoints of a plan: one every five seconds. An agent, which may be lost at any time,
+    /// takes at least ten, and one at the end of its measured run.
     pub(crate) fn of(plan: &Plan, is_agent: bool) -> Self {
         let duration = plan.duration.filter(|_| is_agent);
         let tenth = duration.map(|duration| duration / NUMBER);
@@ -35,7 +36,7 @@ impl Checkpoints {
         }
     }
 
-    /// This interval has ended so long after the start of the measured run.
+    /// Interval `number` has ended `end_ns` after the start of the measured run.
     pub(crate) fn look(&mut self, number: u32, end_ns: u64) {
         let is_last = self.last_end == Some(Duration::from_nanos(end_ns));
         if number.is_multiple_of(self.every) || is_last {

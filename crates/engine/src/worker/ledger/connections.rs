@@ -1,4 +1,4 @@
-//! What is counted of connections: their handshakes, and what they ended of.
+//! Counts of connections: handshakes, failures and broken protocol rules.
 
 use driver::SocketError;
 use measure::counts::ConnectionFailures;

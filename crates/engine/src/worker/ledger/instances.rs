@@ -1,7 +1,7 @@
 //! Responses by the server instance that sent them, told apart by their NSID (RFC 5001).
 //!
-//! Only where queries ask for it. An instance costs an allocation when it answers first; later
-//! responses are found by the octets of their identifier, the instance that answered last first.
+//! Only if queries request it. The first response of an instance costs an allocation. Later ones
+//! are looked up by the bytes of the identifier, beginning with the instance that answered last.
 
 use load::Plan;
 use measure::instances::{EACH_MAX, Instance, Instances};
@@ -66,7 +66,8 @@ impl InstanceCounts {
     }
 }
 
-/// An identifier for people: administrators choose text (RFC 5001, section 3.1), or anything else.
+/// An identifier as printed: as text if it is text, which is usual but not required (RFC 5001,
+/// section 3.1).
 fn shown(nsid: &[u8]) -> String {
     let is_text = nsid.iter().all(|it| it.is_ascii_graphic() || *it == b' ');
     match is_text {

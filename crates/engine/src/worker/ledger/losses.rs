@@ -1,4 +1,4 @@
-//! Queries without a response, by the question that they asked.
+//! Queries without a response, by question.
 //!
 //! Counted where a query ends without a response, and nowhere else: a run that loses nothing pays
 //! nothing. The counters are allocated once, before the first query.
@@ -11,7 +11,7 @@ use proto::pending::Question;
 /// The counters of a worker; empty where questions are not told apart.
 pub(super) fn counters(plan: &Plan) -> WorkerLosses {
     let (questions, source) = (plan.questions.len(), &plan.question_source);
-    // Scripts number their own messages. Where each question is generated, there is none to count.
+    // Scripts number their own messages. Generated questions have no number to count by.
     let has_own = source.repeats.is_some() || !source.generates();
     let is_script = matches!(plan.arrival, Arrival::Script(_));
     match questions >= 2 && has_own && !is_script {

@@ -1,13 +1,13 @@
-//! What one worker has counted and timed, and whom it tells.
+//! What one worker has counted and timed, and its reports to the observer.
 //!
-//! * `tally`: which interval an event is counted in; `bins`: what happened when.
-//! * `sending`: queries that were sent, and that had to wait or were refused.
+//! * `tally`: which interval an event is counted in; `bins`: the timeline.
+//! * `sending`: queries that were sent, kept waiting, or refused by the kernel.
 //! * `responses`: responses, those of a delivery that count alike together.
 //! * `connections`: handshakes, failures and broken rules; `open_connections`: how many are open.
 //! * `losses`: queries without a response, by question.
 //! * `instances`: responses by server instance.
-//! * `statistics`: how each client fared.
-//! * `checkpoints`: at the ends of which intervals all is told.
+//! * `statistics`: statistics of each client.
+//! * `checkpoints`: which intervals end with a checkpoint.
 //! * `stamps`: timestamps of datagrams, which query each belongs to, and the parts of a latency.
 
 mod bins;
@@ -45,28 +45,28 @@ use stamps::Stamps;
 use statistics::Statistics;
 use tally::Tally;
 
-/// So many of a worker's queries have to fail, and none be answered, before it says that they are
-/// in vain: more than a server drops while it starts or a burst takes.
+/// A worker gives up once this many queries have failed and none was answered: more than a starting
+/// server or a burst loses.
 const FAILURES_LOOKED_AT: u32 = 100;
 
 /// What one worker has counted and timed.
 pub(crate) struct Ledger {
     pub(crate) tally: Tally,
     pub(crate) window: Window,
-    /// The responses of late, which count alike and are not in the tally yet.
+    /// Recent responses that count alike and are not in the tally yet.
     alike: Alike,
     pub(crate) statistics: Statistics,
     pub(crate) losses: WorkerLosses,
-    /// None unless queries ask instances for their identifiers.
+    /// None unless queries request NSID.
     instances: Option<Box<InstanceCounts>>,
     pub(crate) open_connections: OpenConnections,
     pub(crate) tls: TlsNotes,
-    /// When datagrams left and arrived; none where nobody stamps them.
+    /// When datagrams left and arrived; none if they have no timestamps.
     pub(crate) stamps: Option<Box<Stamps>>,
     pub(crate) observer: Option<Observer>,
-    /// Stub resolver, stamps, script, instances or observer look at each response.
+    /// Stub resolver, stamps, script, instances or observer need each response.
     pub(crate) is_watched: bool,
-    /// Truncated responses are asked for again over TCP.
+    /// Truncated responses are repeated over TCP.
     falls_back: bool,
     /// Queries that failed, of the first that did.
     failures_looked_at: u32,
@@ -77,8 +77,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// For so many clients, fallback clients not included; with `has_script` a script is told of
-    /// responses.
+    /// For this number of clients, fallback clients not included; with `has_script` a script
+    /// receives responses.
     pub(crate) fn new(
         plan: &Plan,
         clients: u32,
@@ -118,8 +118,8 @@ impl Ledger {
         &mut self.tally.of_query(scheduled_at).counts
     }
 
-    /// Where it is counted that `queries` which were due at `scheduled_at` have ended without a
-    /// response; books them as lost.
+    /// Where to count `queries` that were due at `scheduled_at` and have ended without a response;
+    /// books them as lost.
     #[inline]
     pub(crate) fn of_lost(&mut self, scheduled_at: Instant, queries: u64) -> &mut Counts {
         &mut self.tally.of_lost(scheduled_at, queries).counts
@@ -132,7 +132,7 @@ impl Ledger {
         }
     }
 
-    /// Counts a response for the instance that sent it, if instances are told apart.
+    /// Counts a response for the instance that sent it, if instances are distinguished.
     #[inline]
     pub(crate) fn count_instance(
         &mut self,
@@ -147,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// What each instance answered; none where they are not told apart.
+    /// Responses by instance; none if instances are not distinguished.
     pub(crate) fn instances(&self) -> Option<Instances> {
         self.instances.as_ref().map(|it| it.counts())
     }
@@ -158,13 +158,13 @@ impl Ledger {
         &mut self.tally.of_event(at).counts
     }
 
-    /// What is counted of connections at `at`.
+    /// Where events of connections at `at` are counted.
     #[inline]
     pub(crate) fn connections(&mut self, at: Instant) -> &mut Connections {
         &mut self.tally.of_event(at).counts.connections
     }
 
-    /// Counts that a client goes on to another server, with a query or a connection of `phase_at`.
+    /// Counts that a client switches to another server, with a query or a connection of `phase_at`.
     pub(crate) fn count_failover(&mut self, phase_at: Instant, cause: Cause) {
         let failovers = &mut self.tally.of_query(phase_at).counts.stub.failovers;
         *match cause {
@@ -175,7 +175,7 @@ impl Ledger {
         } += 1;
     }
 
-    /// Counts what a socket gave.
+    /// Counts the datagrams or bytes of a delivery.
     #[inline]
     pub(crate) fn count_received(&mut self, received: &Received) {
         let wire = &mut self.tally.of_event(received.at).counts.wire;
@@ -190,8 +190,8 @@ impl Ledger {
         }
     }
 
-    /// Notes that the queries in flight at a client have become more or fewer. Those of fallback
-    /// clients are counted apart, here too.
+    /// Records a change in a client's queries in flight. Those of fallback clients are counted
+    /// separately.
     #[inline]
     pub(crate) fn change_in_flight(
         &mut self,
@@ -207,9 +207,9 @@ impl Ledger {
         }
     }
 
-    /// True if a response to client `owner` has to be matched and counted and nothing else: nobody
-    /// is told of it, and it is not the first of its connection, within an interval, or after
-    /// idleness. Holds for all of a delivery, for nothing is asked while it is handled.
+    /// True if a response to client `owner` needs only matching and counting: no script or observer
+    /// receives it, and it is not the first of its connection, within an interval, or after
+    /// idleness. Valid for the whole delivery, because no query is sent while it is handled.
     #[inline]
     pub(crate) fn only_counts(&self, population: &Population, owner: u32, at: Instant) -> bool {
         let is_known = match &population.clients[owner as usize].link {
@@ -225,7 +225,8 @@ impl Ledger {
             && !self.statistics.is_after_idleness(owner)
     }
 
-    /// A query was sent and has failed. Of the first that do, the last tells that all have.
+    /// A query was sent and has failed. Reports the worker's run as failing once the first
+    /// [`FAILURES_LOOKED_AT`] queries have all failed.
     pub(crate) fn count_failure(&mut self, control: &Control) {
         if self.failures_looked_at == FAILURES_LOOKED_AT {
             return;
@@ -238,7 +239,7 @@ impl Ledger {
         }
     }
 
-    /// Tells the observer, if there is one, how a query has ended.
+    /// Reports to the observer, if there is one, how a query has ended.
     #[inline]
     pub(crate) fn observe(&self, role: Role, query: &Query, told: &Told<'_>, at: Instant) {
         if let Some(observer) = &self.observer

@@ -1,19 +1,19 @@
 //! How many connections are open, and how many at most.
 //!
-//! A connection remembers what it is counted as, so that it leaves the count as what it entered it,
-//! whatever happened to it in between and in whatever order.
+//! A connection stores what it is counted as, so that it is subtracted from the counter that it was
+//! added to, whatever happened to it in between.
 
 use crate::worker::population::connection::Connection;
 
-/// What a connection is counted as.
+/// What a connection counts as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its handshakes are not over, early data or not; or it is gone.
+    /// Its handshakes are not over, with or without early data; or it is closed.
     #[default]
     Unusable,
     /// It is usable, and no query was sent on it.
     Unasked,
-    /// It is usable and was asked, and nothing has come back.
+    /// It is usable, has carried queries, and nothing has come back.
     Silent,
     /// It is usable, and a response has come.
     Served,
@@ -34,23 +34,23 @@ impl OpenConnections {
         self.unasked + self.silent + self.served
     }
 
-    /// Usable connections, without those that were asked and have answered nothing yet.
+    /// Usable connections, without those that have carried queries and no response.
     pub(crate) fn open(&self) -> u64 {
         self.unasked + self.served
     }
 
-    /// Usable connections that have answered.
+    /// Usable connections that have carried a response.
     pub(crate) fn served(&self) -> u64 {
         self.served
     }
 
-    /// The most that were open at one time since this was last asked.
+    /// The maximum open at one time since the last call.
     pub(crate) fn take_open_max(&mut self) -> u64 {
         let open = self.open();
         std::mem::replace(&mut self.open_max, open)
     }
 
-    /// Counts a connection as what it is now.
+    /// Counts a connection by its present state.
     #[inline]
     pub(crate) fn review(&mut self, connection: &mut Connection) {
         let standing = connection.standing();

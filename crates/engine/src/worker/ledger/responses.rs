@@ -1,4 +1,4 @@
-//! Responses counted and timed: those of a delivery that are alike together.
+//! Counts and times responses; those of a delivery that count alike together.
 
 use measure::Counts;
 use proto::Instant;
@@ -16,11 +16,11 @@ struct Kind {
     sent_at: Instant,
 }
 
-/// Responses that count alike, as those of a burst do: one entry in each distribution will do for
-/// all of them.
+/// Responses that count alike, as those of a burst do: one update of each distribution covers all
+/// of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Alike {
-    /// To whom they came, and when.
+    /// Their client.
     owner: u32,
     at: Instant,
     kind: Kind,
@@ -29,8 +29,8 @@ pub(crate) struct Alike {
 }
 
 impl Ledger {
-    /// Has the responses that follow counted as those of the delivery to client `owner` at `at`,
-    /// unless they are already.
+    /// Counts the responses that follow as those of the delivery to client `owner` at `at`; does
+    /// nothing if it already does.
     #[inline]
     pub(crate) fn continue_delivery(&mut self, owner: u32, at: Instant) {
         if (self.alike.owner, self.alike.at) != (owner, at) {
@@ -38,14 +38,14 @@ impl Ledger {
         }
     }
 
-    /// Has the responses that follow counted as client `owner`'s, and as received at `at`.
+    /// Counts the responses that follow as client `owner`'s, received at `at`.
     #[inline]
     pub(crate) fn begin_delivery(&mut self, owner: u32, at: Instant) {
         self.settle_responses();
         (self.alike.owner, self.alike.at) = (owner, at);
     }
 
-    /// Counts and times a response of the delivery; those that are alike together.
+    /// Counts and times a response of the delivery; those that count alike are collected first.
     #[inline(always)]
     pub(crate) fn count_response(
         &mut self,
@@ -66,7 +66,7 @@ impl Ledger {
         self.alike.octets += message.len() as u64;
     }
 
-    /// Brings the responses that were kept apart because they are alike into the tally.
+    /// Adds the collected responses to the tally.
     pub(crate) fn settle_responses(&mut self) {
         let Alike {
             owner,
@@ -119,7 +119,7 @@ impl Ledger {
         let interval = self.tally.of_query(query.scheduled_at);
         let times = &mut interval.distributions.connections;
         times.first_query.record(at.nanos_since(query.sent_at));
-        // A connection that was there before its first query did not make it wait.
+        // A connection that was usable before its first query did not delay it.
         let idle_ns = query.sent_at.nanos_since(connection.times.usable_at);
         let waited = query.scheduled_at <= connection.times.usable_at;
         let idle_ns = if waited { 0 } else { idle_ns };
@@ -128,7 +128,7 @@ impl Ledger {
             .record(at.nanos_since(connection.times.attempted_at) - idle_ns);
     }
 
-    /// Counts the response to a question that was asked again over TCP.
+    /// Counts the response to a question that was repeated over TCP.
     #[cold]
     pub(crate) fn count_fallback(&mut self, query: &Query, message: &[u8], at: Instant) {
         let interval = self.tally.of_query(query.scheduled_at);
@@ -142,7 +142,7 @@ impl Ledger {
     }
 }
 
-/// Counts responses of which there is more to say than their RCODE.
+/// Counts what is special about responses beside their RCODE.
 #[cold]
 pub(crate) fn count_special(counts: &mut Counts, kind: ResponseKind, responses: u64) {
     if kind.is_nodata() {

@@ -9,7 +9,7 @@ use super::Ledger;
 use crate::worker::population::client::{Client, Role};
 
 impl Ledger {
-    /// Counts the first datagrams of `outgoing` as those that a socket took.
+    /// Counts the first `accepted` datagrams of `outgoing` as accepted by a socket.
     #[inline]
     pub(crate) fn count_datagrams(&mut self, outgoing: &Outgoing, accepted: usize, now: Instant) {
         let Outgoing { octets, datagrams } = outgoing;
@@ -25,8 +25,8 @@ impl Ledger {
     }
 
     /// Counts the first `queries` of `outgoing`, those of a client that have waited longest, as
-    /// sent at `now`. Those that were scheduled together are counted together. Of clients that ask
-    /// again, attempts are counted apart.
+    /// sent at `now`. Those that were scheduled together are counted together. Attempts of clients
+    /// that retry are counted separately.
     #[inline]
     pub(crate) fn count_sent(
         &mut self,
@@ -58,12 +58,12 @@ impl Ledger {
             });
     }
 
-    /// Counts queries that wait for a place on their connection, which has `room` for others now,
-    /// each once.
+    /// Counts, once each, queries that wait because their connection, which has `room` for others
+    /// now, is full.
     pub(crate) fn count_kept_waiting(&mut self, client: &mut Client, room: u32) {
         let waiting = client.pending.waiting();
         let new = waiting.saturating_sub(room.max(client.kept_waiting));
-        // Those that there is room for are taken off when they are sent.
+        // Those that there is room for are subtracted when they are sent.
         client.kept_waiting = waiting;
         // The newest are those not counted yet. The oldest may be many thousands.
         for scheduled_at in client.pending.newest_waiting(new) {

@@ -2,9 +2,9 @@
 //!
 //! The latency of a query has three parts: until it left (it waited in the generator), until its
 //! response arrived (wire and server), and until the response was read (it waited for the reader).
-//! They add up to the latency exactly. A datagram's stamp comes later than its sending, so the
-//! numbers of the last datagrams of each socket are kept, in rings that are there from the start. A
-//! response whose stamps are not known is counted.
+//! They add up to the latency exactly. A datagram's send timestamp is known only after it was sent,
+//! so the numbers of the last datagrams of each socket are kept in rings, allocated at the start.
+//! Responses without known timestamps are counted.
 
 use driver::{Driver, SendStamp, SocketId};
 use proto::Instant;
@@ -15,7 +15,8 @@ use super::Ledger;
 /// Entries over all clients of a worker, 20 bytes each; a client's are rounded up to a power of
 /// two.
 const ENTRIES: usize = 1 << 18;
-/// The least and the most of one client: from some queries in flight to as many as it may have.
+/// Minimum and maximum entries of one client: from a few queries in flight to as many as it may
+/// have.
 const EACH: std::ops::RangeInclusive<usize> = 16..=1 << 15;
 
 /// The stamps of a worker's clients.
@@ -39,7 +40,7 @@ struct Ring {
 }
 
 impl Stamps {
-    /// For so many clients.
+    /// For this number of clients.
     pub(crate) fn new(clients: u32) -> Self {
         let each = ENTRIES / (clients.max(1) as usize);
         let each = each.clamp(*EACH.start(), *EACH.end()).next_power_of_two();
@@ -100,7 +101,7 @@ impl Stamps {
 }
 
 impl Ledger {
-    /// Notes which queries the kernel has taken: the first so many of those that were rendered.
+    /// Records which queries the kernel has accepted: the first `accepted` of those rendered.
     pub(crate) fn note_sent(
         &mut self,
         pending: &Pending,
@@ -115,7 +116,7 @@ impl Ledger {
         }
     }
 
-    /// Notes when datagrams of a client left, as far as that has become known.
+    /// Records when datagrams of a client left, as far as their timestamps are available.
     #[inline]
     pub(crate) fn read_send_stamps(
         &mut self,
@@ -134,7 +135,7 @@ impl Ledger {
         stamps.read = read;
     }
 
-    /// Records where the time of a query went whose response was read at `at`.
+    /// Records the three parts of a query's latency; its response was read at `at`.
     #[cold]
     pub(crate) fn record_path(&mut self, owner: u32, query: &Query, at: Instant) {
         let Some(stamps) = &self.stamps else {
@@ -143,7 +144,7 @@ impl Ledger {
         let interval = self.tally.of_query(query.scheduled_at);
         match stamps.of(owner, query.number) {
             None => interval.counts.stamps.missing += 1,
-            // A clock was set meanwhile.
+            // A clock was adjusted in between.
             Some((left_at, arrived_at))
                 if left_at < query.sent_at || arrived_at < left_at || at < arrived_at =>
             {
@@ -180,7 +181,7 @@ mod tests {
             stamps.sent(1, number);
         }
         stamps.left(1, stamp(1, 20));
-        // Of the same number, but of a client that has sent nothing.
+        // The same number, but a client that has sent nothing.
         stamps.left(0, stamp(0, 99));
         stamps.arrived(at(50));
         assert_eq!(stamps.of(1, 7), Some((at(20), at(50))));

@@ -1,7 +1,7 @@
-//! What one worker keeps of each of its clients, for distributions over clients.
+//! Statistics of each client of a worker, for distributions over clients.
 //!
-//! It lies in one block of memory, 88 bytes a client, apart from what the clients are; latencies of
-//! a client are some 16 to 48 bytes more. A query touches one or two cache lines of it, and a
+//! They are one block of memory, 88 bytes a client, separate from the clients' state; latencies of
+//! a client take another 16 to 48 bytes. A query touches one or two cache lines of it, and a
 //! response one more. Queries of the warm-up are not counted; set-ups of connections always are.
 
 use measure::experience::IDLE_NS_MIN;
@@ -15,18 +15,18 @@ pub(crate) struct Statistics {
     first_after_idle: Histogram,
 }
 
-/// What is kept of one client.
+/// Statistics of one client.
 #[derive(Clone, Debug, Default)]
 struct ClientStatistics {
     figures: ClientFigures,
-    /// When it last sent a query or one of its queries ended, of the warm-up too; zero before.
+    /// When it last sent a query or one of its queries ended, warm-up included; zero before.
     touched_at: Instant,
-    /// Number of the open query that it asked after idleness, plus one; 0 if it has none.
+    /// Number of the open query that it sent after idleness, plus one; 0 if it has none.
     after_idle: u32,
 }
 
 impl Statistics {
-    /// For so many clients.
+    /// For this number of clients.
     pub(crate) fn new(clients: u32) -> Self {
         Statistics {
             clients: Some(vec![ClientStatistics::default(); clients as usize]),
@@ -48,8 +48,8 @@ impl Statistics {
         self.clients.as_mut()?.get_mut(client as usize)
     }
 
-    /// So many queries of the measured run were scheduled for a client; the first of them has this
-    /// number, if no query was open before it.
+    /// Counts queries of the measured run that were scheduled for a client; the number of the first
+    /// is given if no query was open before it.
     #[inline]
     pub(crate) fn count_queries(
         &mut self,
@@ -71,7 +71,8 @@ impl Statistics {
         }
     }
 
-    /// So many responses came to a client after so long; their queries are of the measured run.
+    /// Counts responses to a client that had the same latency; their queries are of the measured
+    /// run.
     #[inline]
     pub(crate) fn count_responses(
         &mut self,
@@ -84,7 +85,8 @@ impl Statistics {
         }
     }
 
-    /// Of the responses that were counted for a client, so many of this RCODE are of no use.
+    /// Counts responses with an RCODE that makes them useless to the client, among those counted
+    /// already.
     #[cold]
     pub(crate) fn count_useless(&mut self, client: u32, rcode: u16, times: u64) {
         if let Some(client) = self.of(client) {
@@ -92,7 +94,7 @@ impl Statistics {
         }
     }
 
-    /// True if the response to a query after idleness is waited for.
+    /// True while a client's query after idleness is open.
     #[inline]
     pub(crate) fn is_after_idleness(&self, client: u32) -> bool {
         let clients = self.clients.as_ref();
@@ -128,8 +130,8 @@ impl Statistics {
         }
     }
 
-    /// How all clients fared, which were there for so long of the measured run; none if nothing was
-    /// kept.
+    /// The distributions over all clients, which were present for `present_ns` of the measured run;
+    /// none if nothing was kept.
     pub(crate) fn experience(&self, present_ns: u64) -> Option<ClientExperience> {
         let clients = self.clients.as_ref()?;
         let mut experience = ClientExperience {
@@ -158,7 +160,7 @@ mod tests {
         Instant::from_nanos(milliseconds * MS)
     }
 
-    /// Asks at `asked_at`, gets the response 5 ms later; returns how many queries were after
+    /// Sends a query at `asked_at` that is answered 5 ms later; returns the number of queries after
     /// idleness so far.
     fn ask(statistics: &mut Statistics, pending: &mut Pending, asked_at: Instant) -> u64 {
         assert!(pending.submit(asked_at, Question::plain(0)));
@@ -185,7 +187,7 @@ mod tests {
         let mut pending = Pending::default();
         let after_idle = [10_000, 10_500, 11_504, 12_509, 13_000]
             .map(|asked_ms| ask(&mut statistics, &mut pending, at_ms(asked_ms)));
-        // The first query of all, and the one asked 1 s after the last response.
+        // The first query of all, and the one sent 1 s after the last response.
         assert_eq!(after_idle, [1, 1, 1, 2, 2]);
         let experience = statistics.experience(10 * 1_000 * MS).unwrap();
         assert_eq!((experience.clients(), experience.asked()), (1, 1));

@@ -1,9 +1,8 @@
 //! What one worker has counted and timed so far: warm-up, the current interval, finished intervals.
 //!
-//! A query belongs to the phase in which it was scheduled: whatever becomes of a query that was
-//! scheduled during warm-up is counted there, so that the accounting identity holds for the
-//! measured run alone. Within the measured run, events are counted in the interval in which they
-//! happen.
+//! A query belongs to the phase in which it was scheduled: the end of a query that was scheduled
+//! during warm-up is counted there, so that the accounting identity holds for the measured run
+//! alone. Within the measured run, events are counted in the interval in which they happen.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,7 +35,7 @@ pub(crate) struct Tally {
     in_flight: InFlight,
 }
 
-/// CPU time at the starts of what it is told for.
+/// CPU time at the starts of the spans for which it is reported.
 #[derive(Default)]
 struct CpuSpans {
     at_interval_start: CpuTime,
@@ -45,7 +44,7 @@ struct CpuSpans {
     in_window: CpuTime,
 }
 
-/// Queries in flight, and since when it is so many.
+/// Number of queries in flight, and since when.
 struct InFlight {
     queries: u64,
     since: Instant,
@@ -82,7 +81,7 @@ impl Tally {
         self.aim();
     }
 
-    /// From now on notes at which intervals' ends there are checkpoints.
+    /// Records from now on which intervals end with a checkpoint.
     pub(crate) fn note_checkpoints(&mut self, checkpoints: Checkpoints) {
         self.checkpoints = Some(checkpoints);
     }
@@ -90,14 +89,14 @@ impl Tally {
     /// The next interval whose end is a checkpoint, from 1, and when that was.
     pub(crate) fn next_checkpoint(&mut self) -> Option<(u32, Instant)> {
         let number = self.checkpoints.as_mut()?.take()?;
-        // Those before have not been taken away yet.
+        // Earlier intervals have not been taken yet.
         let behind = (self.intervals_finished - number) as usize;
         let last = self.finished.len().checked_sub(1 + behind)?;
         let end = Duration::from_nanos(self.finished[last].end_ns);
         Some((number, self.run_start + end))
     }
 
-    /// The timeline if nothing more happened.
+    /// The timeline so far.
     pub(crate) fn timeline_so_far(&self) -> Timeline {
         let mut bins = self.bins.clone();
         bins.finish(&Bin::of(&self.current));
@@ -118,8 +117,8 @@ impl Tally {
         }
     }
 
-    /// Where it is counted that `queries` which were due at `scheduled_at` have ended without a
-    /// response; books them as lost.
+    /// Where to count `queries` that were due at `scheduled_at` and have ended without a response;
+    /// books them as lost.
     pub(crate) fn of_lost(&mut self, scheduled_at: Instant, queries: u64) -> &mut Interval {
         if scheduled_at >= self.run_start {
             self.bins.lose(scheduled_at, queries);
@@ -146,8 +145,8 @@ impl Tally {
         self.of_query(at)
     }
 
-    /// Notes that a connection carries a query at `at`, once an interval; `active_in` is what the
-    /// connection remembers of that, at first 0.
+    /// Counts a connection as active in the interval of `at`, once an interval; `active_in` is the
+    /// last interval in which it was counted, at first 0.
     #[inline]
     pub(crate) fn connection_is_active(&mut self, at: Instant, active_in: &mut u32) {
         let interval = self.number_of_interval(at);
@@ -157,7 +156,7 @@ impl Tally {
         }
     }
 
-    /// Tells the interval in which `at` is from others; never 0.
+    /// A number that identifies the interval of `at`; never 0.
     #[inline]
     pub(crate) fn number_of_interval(&self, at: Instant) -> u32 {
         match at < self.run_start {
@@ -200,8 +199,8 @@ impl Tally {
         self.aim();
     }
 
-    /// Notes that usable responses came in the current interval, which has counted so much, if any
-    /// did since the last tick.
+    /// Records that usable responses came since the last tick, if any did; `current` is what the
+    /// current interval has counted.
     fn note_usable(&mut self, now: Instant, current: &Bin) {
         if let Some(from_ns) = self.bins.usable_from(current) {
             let from_ns = from_ns.max(self.current.start_ns);
@@ -221,7 +220,7 @@ impl Tally {
         self.bins.due_at(at, self.current.counts.offered);
     }
 
-    /// What happened when; complete once the last interval is.
+    /// The timeline; complete once the last interval is.
     pub(crate) fn timeline(&self) -> &Timeline {
         self.bins.timeline()
     }
@@ -255,8 +254,8 @@ impl Tally {
         };
     }
 
-    /// The run is cut off at `now`: so is the current interval, unless it has only just begun.
-    /// Then it becomes that of the drain, for no interval is without length.
+    /// Ends the run at `now`, and with it the current interval, unless that has only just begun:
+    /// since no interval has length zero, it becomes that of the drain.
     pub(crate) fn cut_off(&mut self, now: Instant) {
         let is_running = (now..Instant::FAR_FUTURE).contains(&self.interval_end);
         if is_running && self.interval_end > self.run_start {
@@ -275,7 +274,7 @@ impl Tally {
         self.cpu.in_window
     }
 
-    /// The measured window reaches at least to here.
+    /// Extends the measured window to now.
     pub(crate) fn close_window(&mut self, cpu_time: CpuTime) {
         self.cpu.in_window = cpu_time.since(self.cpu.at_run_start);
     }
@@ -330,7 +329,8 @@ impl Tally {
     }
 }
 
-/// Notes in an interval that ends how many connections are open and served, and were open at most.
+/// Records in an ending interval how many connections are open, the maximum open, and how many have
+/// carried a response.
 fn count_open(interval: &mut Interval, connections: &mut OpenConnections) {
     interval.connections_open = connections.open();
     interval.connections_open_max = Some(connections.take_open_max());

@@ -1,7 +1,7 @@
-//! The offer of a population: each client asks at instants of its own.
+//! The offer of a population: each client sends queries at its own instants.
 //!
-//! A heap holds the next query of every client. 24,000 clients are 15 levels of 16 octets: some
-//! 100 ns a query, of which a query over UDP costs 3 us in all.
+//! A heap holds the next query of every client. 24,000 clients are 15 levels of 16 octets: some 100
+//! ns a query, of the 3 us that a query over UDP costs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,24 +16,25 @@ use proto::Instant;
 use super::unoffered::{COUNTED_MAX, Unoffered};
 use crate::worker::population::Population;
 
-/// When the clients of one worker ask.
+/// When the clients of one worker send queries.
 pub(crate) struct ByClient {
     paces: Paces,
     shape: Option<Shape>,
-    /// The next query of each client; in the closed loop all that a client thinks about.
+    /// The next query of each client; in the closed loop all queries for which a client's think
+    /// time runs.
     due: BinaryHeap<Reverse<(Instant, u32)>>,
-    /// How many of the entries of `due` are of each client; closed loop only.
+    /// Number of each client's entries in `due`; closed loop only.
     thinking: Vec<u16>,
-    /// None is due from here on.
+    /// No query is due from this instant on.
     until: Instant,
     has_started: bool,
 }
 
-/// How each client asks, and where it is in that.
+/// Arrivals and current state of each client.
 enum Paces {
-    /// All in the same way.
+    /// The same arrivals for all clients.
     Alike(ClientArrival, Vec<ClientPace>),
-    /// Each at a rate and in a way drawn from a profile.
+    /// Rate and arrivals of each client drawn from a profile.
     Drawn(Arc<ProfiledClients>, Vec<ProfilePace>),
 }
 
@@ -109,7 +110,7 @@ impl ByClient {
         }
     }
 
-    /// The run starts at `start`; the clients are there from `joins_at` to `until`.
+    /// The run starts at `start`; the clients are present from `joins_at` to `until`.
     pub(crate) fn start(
         &mut self,
         plan: &Plan,
@@ -135,7 +136,7 @@ impl ByClient {
         first.map_or(Instant::FAR_FUTURE, |Reverse((due, _))| *due)
     }
 
-    /// True if time alone makes queries due, whatever becomes of those before.
+    /// True if time alone makes queries due, independent of earlier responses.
     pub(crate) fn is_open(&self) -> bool {
         self.paces.outstanding().is_none()
     }
@@ -150,7 +151,7 @@ impl ByClient {
         self.due.push(Reverse((due, client)));
     }
 
-    /// Takes the query that is due first, and lets the client's next one follow it.
+    /// Takes the query that is due first, and schedules the client's next one.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(Instant, u32)> {
         if !self.is_open() {
@@ -170,7 +171,8 @@ impl ByClient {
         Some((due, client))
     }
 
-    /// Lets `client`, which has `open` queries, think about as many as it may ask at `now`.
+    /// Starts the think time of as many queries as `client`, which has `open` queries, may have at
+    /// `now`.
     fn think_of(&mut self, client: u32, open: u32, now: Instant) {
         let Some(outstanding) = self.paces.outstanding() else {
             return;
@@ -185,7 +187,7 @@ impl ByClient {
         }
     }
 
-    /// Takes the next query if one is due before `end`, whatever becomes of those before.
+    /// Takes the next query if one is due before `end`, independent of earlier responses.
     fn take_before(&mut self, end: Instant) -> Option<Instant> {
         if !self.is_open() || self.next_due() >= end {
             return None;
@@ -193,7 +195,7 @@ impl ByClient {
         self.take().map(|(due, _)| due)
     }
 
-    /// Lets a client of the closed loop think about its next query, if it can ask it.
+    /// Starts a closed-loop client's think time for its next query, if it can send one.
     pub(super) fn think(
         &mut self,
         population: &Population,
@@ -220,7 +222,7 @@ impl ByClient {
         self.due.clear();
     }
 
-    /// Queries that are due before `end`: exact at equal distances, else as many as the rate says.
+    /// Queries that are due before `end`: exact at equal distances, else by the mean rate.
     fn count_before(&mut self, end: Instant) -> u64 {
         let is_constant = matches!(self.paces, Paces::Alike(ClientArrival::Constant { .. }, _));
         if !is_constant || self.shape.is_some() {

@@ -1,4 +1,4 @@
-//! The closed loop: a new query as soon as a place is free.
+//! The closed loop: a new query as soon as a slot is free.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,33 +15,33 @@ use super::throttle::{Burst, Throttle};
 use crate::worker::ledger::Ledger;
 use crate::worker::population::Population;
 
-/// Part of a closed loop's places that may wait to be filled together. Responses that come a few
-/// microseconds apart would otherwise each cost a system call and a wake-up at both ends. Streams
-/// only: with datagrams the extra wake-up was measured to cost more than it saves.
+/// Share (1 / this) of a closed loop's slots that may wait to be filled together. Responses that
+/// come a few microseconds apart would otherwise each cost a system call and a wake-up at both
+/// ends. Streams only: with datagrams the extra wake-up was measured to cost more than it saves.
 const DEFERRED_PART: u32 = 64;
-/// How long places may wait to be filled together.
+/// How long slots may wait to be filled together.
 const DEFERRED_MAX: Duration = Duration::from_micros(100);
 
-/// The places of a worker, and who may fill them.
+/// The slots of a worker, and the clients that may fill them.
 pub(crate) struct Closed {
-    /// Places free, without those that are held back.
+    /// Free slots, without those that are held back.
     free: u32,
     /// Most queries open at one client.
     per_client: u32,
-    /// Clients that can take a query, in the order in which they became able to.
+    /// Clients that can take a query; the longest waiting first.
     ready: VecDeque<u32>,
-    /// Most places that may wait to be filled together.
+    /// Most slots that may wait to be filled together.
     deferred_max: u32,
-    /// When they are filled at the latest; far in the future if none waits.
+    /// Deadline for filling them; far in the future if none waits.
     fill_at: Instant,
-    /// What holds places back; none while nothing does.
+    /// Holds slots back; none if all are open and no rate is kept.
     throttle: Option<Throttle>,
-    /// Places that may be filled in one burst after their queries were lost.
+    /// Slots that may be filled in one burst after their queries were lost.
     losses: Burst,
 }
 
 impl Closed {
-    /// The share of `worker` in `outstanding` queries, for so many clients.
+    /// The share of `worker` in `outstanding` queries, for `clients` clients.
     pub(super) fn new(plan: &Plan, worker: u32, (outstanding, clients): (u32, u32)) -> Self {
         let free = share(outstanding.into(), worker, plan.workers) as u32;
         Closed {
@@ -69,13 +69,13 @@ impl Closed {
         let share = (worker, plan.workers);
         let pace = |rate| Schedule::new(rate, Process::Constant, share, plan.seed, joins_at);
         let schedule = rate_qps_max.map(pace);
-        self.throttle = Throttle::at_start(schedule, &mut self.free, self.losses.places_max);
+        self.throttle = Throttle::at_start(schedule, &mut self.free, self.losses.slots_max);
     }
 
     /// When time makes a query due.
     pub(super) fn next_due(&self) -> Instant {
         match &self.throttle {
-            // Without a client that can take a query, time makes none due.
+            // Time makes no query due while no client can take one.
             Some(Throttle {
                 schedule: Some(schedule),
                 ..
@@ -84,7 +84,7 @@ impl Closed {
         }
     }
 
-    /// True if free places are to be filled at `now`; a few may wait for others for a moment.
+    /// True if free slots are to be filled at `now`; a few may wait for others for a moment.
     #[inline]
     pub(super) fn is_fill_due(&mut self, now: Instant) -> bool {
         if self.free == 0 || self.ready.is_empty() {
@@ -104,7 +104,7 @@ impl Closed {
         false
     }
 
-    /// Submits queries until no place is free that may be filled, or no client can take one.
+    /// Submits queries until no slot may be filled, or no client can take a query.
     pub(super) fn fill(
         &mut self,
         questions: &mut QuestionCursor,
@@ -129,8 +129,8 @@ impl Closed {
             {
                 break;
             }
-            // One query each in turn, so that few queries are spread over many clients; a client
-            // that is alone takes all that it may.
+            // One query each in turn, so that few queries are spread over many clients; a single
+            // ready client takes all that it may.
             let is_alone = ready.len() == 1 && throttle.is_none();
             let left = u32::try_from(questions.left).unwrap_or(u32::MAX);
             let queries = if is_alone {
@@ -171,29 +171,29 @@ impl Closed {
         }
     }
 
-    /// Places are free again: their queries have ended.
+    /// Frees slots whose queries have ended.
     #[inline]
-    pub(super) fn release(&mut self, places: u32) {
-        self.free += places;
+    pub(super) fn release(&mut self, slots: u32) {
+        self.free += slots;
     }
 
-    /// Places are free again because their queries were lost; says when to begin to open those that
-    /// may not be filled at once, if nobody sees to that yet.
+    /// Frees slots whose queries were lost. Returns when to begin opening those that may not be
+    /// filled at once, unless that is scheduled already.
     #[cold]
-    pub(super) fn release_lost(&mut self, places: u32, now: Instant) -> Option<Instant> {
-        let at_once = self.losses.take(places, now);
+    pub(super) fn release_lost(&mut self, slots: u32, now: Instant) -> Option<Instant> {
+        let at_once = self.losses.take(slots, now);
         self.free += at_once;
-        Throttle::hold_lost(&mut self.throttle, at_once, places - at_once, now)
+        Throttle::hold_lost(&mut self.throttle, at_once, slots - at_once, now)
     }
 
-    /// When to begin to open the places that are held back, from `at` on; none if there are none or
-    /// somebody sees to that.
+    /// When to begin opening the slots that are held back, from `at` on; none if there are none or
+    /// that is scheduled already.
     pub(super) fn open_later(&mut self, at: Instant) -> Option<Instant> {
         self.throttle.as_mut()?.begin_steps(at)
     }
 
-    /// Opens the places of one step; says when the next one is due.
-    pub(super) fn open_places(&mut self, now: Instant) -> Option<Instant> {
+    /// Opens the slots of one step; returns when the next one is due.
+    pub(super) fn open_slots(&mut self, now: Instant) -> Option<Instant> {
         let throttle = self.throttle.as_mut()?;
         let next = throttle.step(&mut self.free, now);
         if next.is_none() && !throttle.holds() {

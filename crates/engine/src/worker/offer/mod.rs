@@ -1,9 +1,9 @@
-//! Who asks next, what, and when.
+//! Which client sends the next query, which question it has, and when it is due.
 //!
-//! Each mode has a file: `closed` (a new query as soon as a place is free; `throttle` holds places
-//! back), `open` (at instants of a schedule), `by_client` (at instants of each client), `replayed`
-//! (as in a capture) and `scripted` (as a script says). All of them submit queries with
-//! [`Asking::submit`]; what they ask comes from `questions`, unless the mode says it.
+//! Each mode has a file: `closed` (a new query as soon as a slot is free; `throttle` holds slots
+//! back), `open` (at the instants of a schedule), `by_client` (at each client's own instants),
+//! `replayed` (as in a capture) and `scripted` (as a script decides). All of them submit queries
+//! with [`Asking::submit`]; questions come from `questions`, unless the mode chooses them.
 
 mod by_client;
 mod closed;
@@ -36,14 +36,14 @@ use scripted::Scripted;
 use submit::{Asking, Due};
 use unoffered::Unoffered;
 
-/// Queries that time has made due and that a turn may offer, beside one for each query that has
-/// ended since: a worker that cannot keep up shares its time between asking and reading, and so
-/// falls behind its rate without letting responses lie.
+/// Queries due by time that a turn may offer, beside one for each query that has ended since. A
+/// worker that cannot keep up thus divides its time between sending and receiving: it falls behind
+/// its rate, but leaves no responses unread.
 const DUE_EACH_TURN: u32 = 256;
-/// Most that a turn may offer; a worker that was held up catches up in such steps.
+/// Most queries that a turn may offer; a delayed worker catches up in such steps.
 const DUE_MAX: u32 = 4_096;
 /// How long after the end of the run, or of its warm-up, queries that were due before it may still
-/// be offered: as long as a worker may have to wait for its CPU on a host with other things to do.
+/// be offered. On a busy host a worker may wait this long for its CPU.
 const CATCH_UP_MAX: Duration = Duration::from_millis(100);
 
 /// One worker's share of the load.
@@ -56,15 +56,15 @@ pub(crate) struct Offer {
 
 /// How queries become due.
 pub(crate) enum Mode {
-    /// A new query as soon as a place is free.
+    /// A new query as soon as a slot is free.
     Closed(Closed),
-    /// Queries at their instants.
+    /// Queries at the instants of a schedule.
     Open(Open),
     /// Queries at the instants of each client.
     ByClient(ByClient),
     /// Queries of a capture at their instants.
     Replayed(Replayed),
-    /// Queries as a script asks them.
+    /// Queries as a script sends them.
     Scripted(Box<Scripted>),
 }
 
@@ -106,12 +106,12 @@ impl Offer {
         }
     }
 
-    /// True if queries are due at instants that a worker may come to late.
+    /// True if queries are due by time, so that a worker may be late for them.
     pub(crate) fn is_due_by_time(&self) -> bool {
         !matches!(self.mode, Mode::Closed(_))
     }
 
-    /// True if queries are due whenever a place is free.
+    /// True if queries are due whenever a slot is free.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.mode, Mode::Closed(_))
     }
@@ -127,7 +127,7 @@ impl Offer {
         }
     }
 
-    /// True if free places are to be filled at `now`; a few may wait for others for a moment.
+    /// True if free slots are to be filled at `now`; a few may wait for others for a moment.
     #[inline]
     pub(crate) fn is_fill_due(&mut self, now: Instant) -> bool {
         match &mut self.mode {
@@ -136,8 +136,8 @@ impl Offer {
         }
     }
 
-    /// Lets more queries be offered that time makes due: as many as have ended, and those of a
-    /// turn if this is one.
+    /// Allows more queries due by time to be offered: as many as have ended, plus those of a turn
+    /// if this is one.
     #[inline]
     pub(crate) fn allow_due(&mut self, ended: u64, is_turn: bool) {
         let more = ended + if is_turn { u64::from(DUE_EACH_TURN) } else { 0 };
@@ -165,8 +165,7 @@ impl Offer {
         }
     }
 
-    /// Submits the queries that time has made due, those of one bin of the timeline after those of
-    /// the other.
+    /// Submits the queries that time has made due, one bin of the timeline after the other.
     fn fill_due(
         &mut self,
         (population, ledger): (&mut Population, &mut Ledger),
@@ -185,7 +184,7 @@ impl Offer {
         }
     }
 
-    /// Submits the queries that are due at `now` at the latest.
+    /// Submits the queries that are due by `now`.
     fn fill_due_until(
         &mut self,
         (population, ledger): (&mut Population, &mut Ledger),
@@ -200,7 +199,7 @@ impl Offer {
             self.due_allowed -= 1;
             let client = &mut population.clients[due.client as usize];
             if waits && !client.can_send(policy) {
-                // It thinks again when it has a connection.
+                // Its think time starts when it has a connection.
                 continue;
             }
             let asking = Asking {
@@ -225,43 +224,43 @@ impl Offer {
         }
     }
 
-    /// A place is free again: one of its queries has ended.
+    /// Frees slots whose queries have ended.
     #[inline]
-    pub(crate) fn release(&mut self, places: u32) {
+    pub(crate) fn release(&mut self, slots: u32) {
         if let Mode::Closed(closed) = &mut self.mode {
-            closed.release(places);
+            closed.release(slots);
         }
     }
 
-    /// Places are free again because their queries were lost: by a timeout or with their
-    /// connection.
-    pub(crate) fn release_lost(&mut self, events: &mut Events, places: u32, now: Instant) {
+    /// Frees slots whose queries were lost by a timeout or with their connection.
+    pub(crate) fn release_lost(&mut self, events: &mut Events, slots: u32, now: Instant) {
         if let Mode::Closed(closed) = &mut self.mode
-            && let Some(at) = closed.release_lost(places, now)
+            && let Some(at) = closed.release_lost(slots, now)
         {
-            events.open_places(at);
+            events.open_slots(at);
         }
     }
 
-    /// Sees to it that the places which are held back are opened from `at` on.
+    /// Schedules the opening of slots that are held back, from `at` on.
     pub(crate) fn open_later(&mut self, events: &mut Events, at: Instant) {
         if let Mode::Closed(closed) = &mut self.mode
             && let Some(at) = closed.open_later(at)
         {
-            events.open_places(at);
+            events.open_slots(at);
         }
     }
 
-    /// Opens the places of one step.
-    pub(crate) fn open_places(&mut self, events: &mut Events, now: Instant) {
+    /// Opens the slots of one step.
+    pub(crate) fn open_slots(&mut self, events: &mut Events, now: Instant) {
         if let Mode::Closed(closed) = &mut self.mode
-            && let Some(at) = closed.open_places(now)
+            && let Some(at) = closed.open_slots(now)
         {
-            events.open_places(at);
+            events.open_slots(at);
         }
     }
 
-    /// Notes that a client may be able to take a query, in the closed loop of all or of each.
+    /// Records that a client may be able to take a query, in the closed loop of all clients or of
+    /// each.
     #[inline(always)]
     pub(crate) fn list_client(
         &mut self,
@@ -277,7 +276,7 @@ impl Offer {
         }
     }
 
-    /// Tells the script, if there is one, how a query of client `index` has ended.
+    /// Reports to the script, if there is one, how a query of client `index` has ended.
     #[inline]
     pub(crate) fn tell(
         &mut self,
@@ -291,14 +290,14 @@ impl Offer {
         }
     }
 
-    /// The question of `query` is asked once more, over TCP.
+    /// Keeps the script's message of `query`, whose question is repeated over TCP.
     pub(crate) fn ask_again(&mut self, query: &Query) {
         if let Mode::Scripted(scripted) = &mut self.mode {
             scripted.ask_again(query);
         }
     }
 
-    /// True if so much has happened that the script is to go on.
+    /// True if enough events have queued that the script has to run.
     #[inline]
     pub(crate) fn is_script_due(&self) -> bool {
         matches!(&self.mode, Mode::Scripted(scripted) if scripted.is_due())
@@ -314,8 +313,8 @@ impl Offer {
         is_open && self.next_due() < end && now < run_end + CATCH_UP_MAX
     }
 
-    /// Leaves the queries of the warm-up, if a worker that could not keep up is still at them at
-    /// `now`: none of the run would be sent else.
+    /// Drops the warm-up's remaining queries at `now` if the worker could not keep up; else they
+    /// would delay all queries of the measured run.
     #[inline]
     pub(crate) fn leave_warmup(
         &mut self,
@@ -330,8 +329,8 @@ impl Offer {
         }
     }
 
-    /// Counts the queries that were due before `end` and will never be sent: the worker could not
-    /// keep up.
+    /// Counts the queries that were due before `end` and will never be sent because the worker
+    /// could not keep up.
     pub(crate) fn count_unoffered(
         &mut self,
         ledger: &mut Ledger,

@@ -1,4 +1,4 @@
-//! The open loop: queries at the instants of a schedule, whatever becomes of those before.
+//! The open loop: queries at the instants of a schedule, independent of responses.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::submit::Due;
 use super::unoffered::Unoffered;
 use crate::worker::ledger::tally::Tally;
 
-/// When queries are due, and who asks the next one.
+/// When queries are due, and which client sends the next one.
 pub(crate) struct Open {
     /// None until the run starts.
     schedule: Option<Schedule>,

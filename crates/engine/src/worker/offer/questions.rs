@@ -1,4 +1,4 @@
-//! Which question comes next, and how many are left.
+//! Which question comes next, and how many queries are left.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use load::{Arrival, Plan, QuestionChooser};
 use measure::counts::Counts;
 use proto::Instant;
 
-/// What one worker asks.
+/// The questions of one worker.
 #[derive(Debug)]
 pub(crate) struct QuestionCursor {
     chooser: QuestionChooser,
@@ -17,7 +17,7 @@ pub(crate) struct QuestionCursor {
 }
 
 impl QuestionCursor {
-    /// What `worker` asks, whose clients are those.
+    /// The questions of `worker`, which has these clients.
     pub(crate) fn new(plan: &Plan, worker: u32, clients: Range<u32>) -> Self {
         let left = match (&plan.arrival, plan.queries_max) {
             (Arrival::Replay(replay), _) => replay.queries_of(&clients),
@@ -30,7 +30,7 @@ impl QuestionCursor {
         }
     }
 
-    /// The question of a query that is due at `now`, which is to be counted as offered.
+    /// Takes the question of a query that is due at `now`, and counts it as offered.
     #[inline(always)]
     pub(crate) fn take(&mut self, now: Instant, counts: &mut Counts) -> Question {
         let choice = self.chooser.next(now);
@@ -40,8 +40,8 @@ impl QuestionCursor {
         choice.question
     }
 
-    /// Counts queries as offered; only those of the measured run count against the number asked
-    /// for.
+    /// Counts queries as offered; only those of the measured run count against the configured
+    /// number.
     #[inline]
     pub(crate) fn count(&mut self, queries: u32, is_measured: bool, counts: &mut Counts) {
         if is_measured {

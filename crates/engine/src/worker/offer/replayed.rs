@@ -1,7 +1,8 @@
-//! The offer of a replay: each client asks what one of a capture did, when it did.
+//! The offer of a replay: each client repeats the queries of one client of a capture, at the
+//! captured times.
 //!
-//! The list of queries is shared by all workers and read-only. A worker looks at each of them once
-//! a round and takes those of its own clients: no allocation, no heap.
+//! The list of queries is shared by all workers and read-only. A worker scans it once a round and
+//! takes the queries of its own clients: no allocation, no heap.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use proto::Instant;
 use super::submit::Due;
 use super::unoffered::{COUNTED_MAX, Unoffered};
 
-/// When the clients of one worker ask what.
+/// The queries of one worker's clients.
 pub(crate) struct Replayed {
     replay: Arc<Replay>,
     cursor: ReplayCursor,
-    /// The worker's, by their numbers in the population.
+    /// The worker's clients, by their numbers in the population.
     clients: Range<u32>,
     /// When the first query of the list is due; far in the future until the run starts.
     start: Instant,
@@ -39,7 +40,7 @@ impl Replayed {
         }
     }
 
-    /// The first query of the list, whoever asks it, is due at `start`.
+    /// The first query of the list, of whatever client, is due at `start`.
     pub(crate) fn start(&mut self, start: Instant) {
         self.start = start;
         self.look();

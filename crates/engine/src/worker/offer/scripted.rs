@@ -1,8 +1,8 @@
-//! The offer of a script: each client asks, sleeps and closes as its function in Lua says.
+//! The offer of a script: each client queries, sleeps and closes as its function in Lua does.
 //!
-//! What happens to queries is told to the script as it happens; it goes on in batches, at the
-//! latest when no delivery is left to be handled. A query is scheduled at the instant of the event
-//! that its client reacted to, so a worker that is late does not make its latencies look shorter.
+//! The ends of queries go to the script at once. It runs in batches, at the latest when no delivery
+//! is left to be handled. A query is scheduled at the instant of the event that its client reacted
+//! to, so that a late worker does not shorten latencies.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,19 +27,19 @@ use crate::worker::ledger::Ledger;
 use crate::worker::population::Population;
 use crate::worker::population::client::Role;
 
-/// Events after which the script goes on although more deliveries wait: a call of it costs as much
-/// as a few events.
+/// Events after which the script runs although more deliveries wait: a call costs as much as a few
+/// events.
 const EVENTS_DUE: u32 = 64;
 
-/// What the clients of one worker do.
+/// The scripted clients of one worker.
 pub(crate) struct Scripted {
     text: Arc<ScriptText>,
     /// None until [`Scripted::load`].
     script: Option<Script>,
-    /// Due instants, and whose; each client has one that counts: that in `armed`.
+    /// Due instants with their clients; the valid entry of each client is the one in `armed`.
     sleepers: BinaryHeap<Reverse<(Instant, u32)>>,
     armed: Vec<Instant>,
-    /// When each client wants to be woken. It may have become later since its entry was made.
+    /// When each client is to be woken; may be later than its entry in `sleepers`.
     wanted: Vec<Instant>,
     actions: Vec<Action>,
     clients: u32,
@@ -91,7 +91,7 @@ impl Scripted {
         }
     }
 
-    /// When the script has something to do.
+    /// When the script is next due.
     #[inline]
     pub(crate) fn next_due(&self) -> Instant {
         if self.events() > 0 {
@@ -126,7 +126,7 @@ impl Scripted {
         }
     }
 
-    /// Tells the script of the clients whose sleep is over at `now`.
+    /// Wakes the clients whose sleep is over at `now`.
     pub(crate) fn wake(&mut self, now: Instant) {
         while let Some(&Reverse((at, client))) = self.sleepers.peek()
             && at <= now
@@ -187,20 +187,20 @@ impl Scripted {
         })
     }
 
-    /// The question of `query` is asked once more, over TCP.
+    /// Keeps the message of `query`, whose question is repeated over TCP.
     pub(super) fn ask_again(&mut self, query: &Query) {
         if let Some(script) = &mut self.script {
             script.ask_again(query.question.template);
         }
     }
 
-    /// True if so much has happened that the script is to go on.
+    /// True if enough events have queued that the script has to run.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.events() >= EVENTS_DUE
     }
 
-    /// A client asks a question of the script.
+    /// Submits a query of a client.
     fn ask(
         &mut self,
         questions: &mut QuestionCursor,
@@ -230,18 +230,18 @@ impl Scripted {
     }
 }
 
-/// What the clients of a script want done.
+/// Actions that the clients of a script have requested.
 pub(crate) struct Batch {
-    /// Taken out of [`Scripted`], and to be given back to it.
+    /// Taken out of [`Scripted`], to be returned with [`Offer::end_batch`].
     pub(crate) actions: Vec<Action>,
     /// There may be more to do.
     pub(crate) has_run: bool,
-    /// All clients have come to the end of their functions.
+    /// The functions of all clients have returned.
     pub(crate) is_over: bool,
 }
 
 impl Offer {
-    /// Lets the clients go on to which something has happened by `now`; none without a script.
+    /// Runs the clients that have events by `now`; none without a script.
     pub(crate) fn run_script(&mut self, now: Instant) -> Option<Batch> {
         let Mode::Scripted(scripted) = &mut self.mode else {
             return None;
@@ -256,15 +256,15 @@ impl Offer {
         })
     }
 
-    /// Takes the room for actions back.
+    /// Takes the buffer of actions back.
     pub(crate) fn end_batch(&mut self, actions: Vec<Action>) {
         if let Mode::Scripted(scripted) = &mut self.mode {
             scripted.actions = actions;
         }
     }
 
-    /// Does what a client of a script wants done; returns the client if that is to have its
-    /// connection closed.
+    /// Carries out an action of a scripted client; returns the client if its connection is to be
+    /// closed.
     pub(crate) fn act(
         &mut self,
         action: Action,

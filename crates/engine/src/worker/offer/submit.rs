@@ -11,7 +11,6 @@ use crate::worker::population::client::Client;
 pub(crate) struct Due {
     pub(crate) at: Instant,
     pub(crate) client: u32,
-    /// What it asks, unless that is still to be chosen.
     pub(crate) question: Option<Question>,
 }
 

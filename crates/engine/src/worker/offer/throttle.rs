@@ -1,45 +1,44 @@
-//! What holds back places of a closed loop: a cap on the rate, and the way it begins.
+//! Holds back slots of a closed loop: for a cap on the rate, and at its start.
 //!
-//! A loop that filled all its places at once would overflow the receive buffer of the target (the
-//! 212,992 octets that Linux gives a socket hold 277 small queries), and each place that is lost
-//! so stays empty for a whole timeout. So the places are opened one after the other: a few at
-//! once, one more for each response, and, because a target may be far away or silent, some each
-//! millisecond, so that all of them are open after 64 ms at the latest. Places whose queries were
-//! lost come back in the same way, or the end of an outage would be such a burst too.
+//! A loop that filled all its slots at once would overflow the target's receive buffer (Linux'
+//! default of 212,992 bytes holds 277 small queries), and each query lost so would block its slot
+//! for a whole timeout. So slots are opened gradually: a few at once, one more for each response,
+//! and, because a target may be far away or silent, some each millisecond, so that all are open
+//! after at most 64 ms. Slots whose queries were lost are reopened in the same way; else the end of
+//! an outage would cause such a burst too.
 //!
-//! Costs nothing once all places are open: the throttle holds nothing then, and is gone a step
-//! later.
+//! Costs nothing once all slots are open: the throttle is then dropped at its next step.
 
 use std::time::Duration;
 
 use load::arrival::Schedule;
 use proto::Instant;
 
-/// Places that are filled in one burst by all workers together: any receive buffer has room for
-/// so many queries.
+/// Slots that all workers together fill in one burst: any receive buffer holds this number of
+/// queries.
 const BURST: u32 = 32;
-/// How often places are opened without a response.
+/// How often slots are opened without a response.
 const OPENS_EVERY: Duration = Duration::from_millis(1);
-/// How often that is at most until all of them are open.
+/// Most such steps until all slots are open.
 const STEPS_MAX: u32 = 64;
 
-/// Holds back places that are free.
+/// Holds back free slots.
 pub(super) struct Throttle {
-    /// Queries are never faster than that.
+    /// Cap on the rate.
     pub(super) schedule: Option<Schedule>,
-    /// Places that are not open yet.
+    /// Slots that are not open yet.
     shut: u32,
-    /// Of the open ones, those that no response has freed.
+    /// Open slots that no response has freed yet.
     fresh: u32,
-    /// Places that are opened at each step in time.
+    /// Slots that are opened at each step in time.
     step: u32,
-    /// A step is to come.
+    /// A step is scheduled.
     is_stepping: bool,
 }
 
 impl Throttle {
-    /// The throttle of a loop that begins: leaves `burst` of the places in `free`, and shuts the
-    /// rest. None if there is nothing to hold back.
+    /// The throttle of a starting loop: leaves `burst` of the slots in `free`, and shuts the rest.
+    /// None if there is nothing to hold back.
     pub(super) fn at_start(
         schedule: Option<Schedule>,
         free: &mut u32,
@@ -63,8 +62,7 @@ impl Throttle {
         }
     }
 
-    /// True if a free place may be filled at `now`; a place that a response has freed opens
-    /// another one.
+    /// True if a free slot may be filled at `now`; a slot freed by a response opens another one.
     pub(super) fn admit(&mut self, now: Instant, free: &mut u32) -> bool {
         if let Some(schedule) = &mut self.schedule {
             if schedule.next_due() > now {
@@ -79,29 +77,29 @@ impl Throttle {
         true
     }
 
-    /// False when all places are open and no rate is kept: it is there for its next step only.
+    /// False when all slots are open and the rate is not capped: only its next step is left.
     #[inline]
     pub(super) fn holds(&self) -> bool {
         self.shut > 0 || self.schedule.is_some()
     }
 
-    fn open(&mut self, places: u32, free: &mut u32) {
-        let places = places.min(self.shut);
-        self.shut -= places;
-        self.fresh += places;
-        *free += places;
+    fn open(&mut self, slots: u32, free: &mut u32) {
+        let slots = slots.min(self.shut);
+        self.shut -= slots;
+        self.fresh += slots;
+        *free += slots;
     }
 
-    /// Shuts further places at `now`; says when the first of the steps that open them is due, if
-    /// none is to come yet.
-    fn shut(&mut self, places: u32, now: Instant) -> Option<Instant> {
-        self.shut += places;
+    /// Shuts further slots at `now`; returns when the first step that opens them is due, unless one
+    /// is scheduled already.
+    fn shut(&mut self, slots: u32, now: Instant) -> Option<Instant> {
+        self.shut += slots;
         self.step = self.step.max(self.shut.div_ceil(STEPS_MAX));
         let was_stepping = std::mem::replace(&mut self.is_stepping, true);
         (!was_stepping).then(|| now + OPENS_EVERY)
     }
 
-    /// When to open the first of the places that are shut, from `at` on, if none is to be yet.
+    /// When to open the first shut slots, from `at` on, unless a step is scheduled already.
     pub(super) fn begin_steps(&mut self, at: Instant) -> Option<Instant> {
         if self.shut == 0 {
             return None;
@@ -109,7 +107,7 @@ impl Throttle {
         self.shut(0, at)
     }
 
-    /// Opens the places of one step; says when the next one is due, if places are still shut.
+    /// Opens the slots of one step; returns when the next one is due, if slots are still shut.
     pub(super) fn step(&mut self, free: &mut u32, now: Instant) -> Option<Instant> {
         self.open(self.step, free);
         if self.shut > 0 {
@@ -119,8 +117,8 @@ impl Throttle {
         None
     }
 
-    /// Of places whose queries were lost, some may be filled at once, and others are shut; says
-    /// when these begin to be opened, if no step is to come yet.
+    /// Lets some of the slots whose queries were lost be filled at once, and shuts the others;
+    /// returns when these begin to be opened, unless a step is scheduled already.
     pub(super) fn hold_lost(
         throttle: &mut Option<Throttle>,
         at_once: u32,
@@ -135,7 +133,7 @@ impl Throttle {
         }
         let throttle = throttle.get_or_insert_with(|| Throttle::new(None, 0));
         if !throttle.holds() {
-            // Nobody has counted since it held nothing.
+            // It was not maintained while the throttle held nothing.
             throttle.fresh = 0;
         }
         throttle.fresh += at_once;
@@ -143,30 +141,30 @@ impl Throttle {
     }
 }
 
-/// Places that are freed by losses within one step, and may be filled at once.
+/// Slots that are freed by losses within one step and may be filled at once.
 pub(super) struct Burst {
     /// Most of them.
-    pub(super) places_max: u32,
+    pub(super) slots_max: u32,
     since: Instant,
-    places: u32,
+    slots: u32,
 }
 
 impl Burst {
     pub(super) fn new(workers: u32) -> Burst {
         Burst {
-            places_max: (BURST / workers).max(1),
+            slots_max: (BURST / workers).max(1),
             since: Instant::ZERO,
-            places: 0,
+            slots: 0,
         }
     }
 
-    /// How many of `places` may be filled at once.
-    pub(super) fn take(&mut self, places: u32, now: Instant) -> u32 {
+    /// How many of `slots` may be filled at once.
+    pub(super) fn take(&mut self, slots: u32, now: Instant) -> u32 {
         if now >= self.since + OPENS_EVERY {
-            (self.since, self.places) = (now, 0);
+            (self.since, self.slots) = (now, 0);
         }
-        let taken = places.min(self.places_max - self.places);
-        self.places += taken;
+        let taken = slots.min(self.slots_max - self.slots);
+        self.slots += taken;
         taken
     }
 }

@@ -1,8 +1,7 @@
-//! Queries that were due within the run and that a worker which could not keep up never offered.
+//! Queries that were due within the run but never offered, because the worker could not keep up.
 //!
-//! They are counted when the run is over, within one turn, in which the worker reads no responses
-//! and may not stay for long: so they are not counted one by one where there may be a billion of
-//! them a second.
+//! They are counted at the end of the run, within one turn. No responses are read during a turn, so
+//! it has to be short: where there may be a billion a second, they are counted in bulk.
 
 use std::time::Duration;
 
@@ -10,20 +9,19 @@ use proto::Instant;
 
 use crate::worker::ledger::tally::Tally;
 
-/// Queries that are counted one by one where each has an instant of its own; those behind are
-/// counted in bulk.
+/// Queries that are counted one by one where each has its own instant; the rest is counted in bulk.
 pub(super) const COUNTED_MAX: u64 = 300_000;
 
 /// Counts them as offered, and as not sent.
 pub(super) struct Unoffered<'a> {
-    /// What is left of the queries of the measured run.
+    /// Remaining queries of the measured run.
     pub(super) left: &'a mut u64,
     pub(super) tally: &'a mut Tally,
 }
 
 impl Unoffered<'_> {
     /// Counts queries that were due at `due` and belong to the same bin of the timeline; those of
-    /// the measured run as far as there are any left.
+    /// the measured run only while any are left.
     pub(super) fn count(&mut self, due: Instant, queries: u64) {
         let mut queries = queries;
         if self.tally.is_measured(due) {

@@ -25,18 +25,18 @@ pub(crate) struct Client {
     pub(crate) pending: Pending,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) link: Link,
-    /// What it remembers of its last TLS session between its connections.
+    /// Its last TLS session, kept between connections.
     pub(crate) session: ClientSession,
     /// When its entry in the timer heap is due; [`Instant::FAR_FUTURE`] if it has none.
     pub(crate) timer_at: Instant,
     pub(crate) listed: Listed,
     /// Connections in a row that failed or carried no response; sets the delay of the next.
     pub(crate) failures: u8,
-    /// It is gone and asks nothing more.
+    /// It has left and sends no more queries.
     pub(crate) has_left: bool,
     /// Its first connection has become usable or has failed.
     pub(crate) settled: bool,
-    /// Waiting queries that were counted as kept waiting for a place on the connection.
+    /// Waiting queries that were counted as kept waiting because the connection was full.
     pub(crate) kept_waiting: u32,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Listed {
     pub(crate) to_send: bool,
     /// Those that can take a query (closed loop).
     pub(crate) ready: bool,
-    /// Those that may connect when the connect rate lets them.
+    /// Those that may connect when the connect rate allows.
     pub(crate) to_connect: bool,
 }
 
@@ -57,8 +57,8 @@ pub(crate) enum Link {
     Datagram { socket: SocketId, blocked: bool },
     /// A connection, in whatever state.
     Connected(Box<Connection>),
-    /// No connection; the next may be opened at this instant, if there is need. `on_demand` means
-    /// that only a query makes the need.
+    /// No connection; the next may be opened at this instant, if needed. With `on_demand` only a
+    /// query needs one.
     Down { retry_at: Instant, on_demand: bool },
 }
 
@@ -88,7 +88,7 @@ impl Client {
         self.pending.waiting() + self.pending.in_flight()
     }
 
-    /// Puts it, number `index`, into the list of those whose waiting queries are to be sent.
+    /// Adds this client, number `index`, to the list of those whose waiting queries are to be sent.
     #[inline]
     pub(crate) fn list_to_send(&mut self, index: u32, to_send: &mut Vec<u32>) {
         if !self.listed.to_send {
@@ -106,7 +106,7 @@ impl Client {
         is_connecting || self.open_queries() > 0
     }
 
-    /// How many queries submitted now would be sent at once, or would have the client connect.
+    /// How many queries submitted now would be sent at once, or would make the client connect.
     #[inline]
     pub(crate) fn room(&self, policy: &ConnectionPolicy) -> u32 {
         let room = match &self.link {
@@ -121,7 +121,7 @@ impl Client {
         room.saturating_sub(self.pending.waiting())
     }
 
-    /// True if a query submitted now would be sent at once, or would have the client connect.
+    /// True if a query submitted now would be sent at once, or would make the client connect.
     #[inline]
     pub(crate) fn can_send(&self, policy: &ConnectionPolicy) -> bool {
         self.room(policy) > 0

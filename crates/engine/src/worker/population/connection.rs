@@ -1,4 +1,4 @@
-//! One connection of a client: how far it has come, what travels in it, and when it may end.
+//! One connection of a client: its stage, its channel, and its deadlines.
 
 use driver::SocketId;
 use load::ConnectionPolicy;
@@ -24,7 +24,7 @@ pub(crate) enum Stage {
 /// Why we close a usable connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It has carried the queries it may, the run is over, or it takes no octets any more.
+    /// It has reached its limit of queries, the run is over, or its socket accepts no more bytes.
     Done,
     /// It has had nothing to do for too long.
     Idle,
@@ -34,7 +34,7 @@ pub(crate) enum Reason {
     WithoutQuery,
     /// The target allows no further stream on it, though none is open.
     NoStreams,
-    /// The target has said that it takes no further requests on it, with this error code.
+    /// The target sent GOAWAY with this error code.
     GoingAway(u64),
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Channel {
         blocked: bool,
         /// Streams that the target lets us open now.
         streams_free: u32,
-        /// Since when nothing is open and the target allows no stream all the same.
+        /// Since when the target has allowed no stream although none is open.
         starved_since: Option<Instant>,
     },
 }
@@ -65,7 +65,7 @@ pub(crate) struct Connection {
     pub(crate) tls: Option<Box<ClientTls>>,
     pub(crate) early: Early,
     pub(crate) unsent: Unsent,
-    /// It carries no further query, and is closed for this reason when its responses are in.
+    /// It carries no further query, and is closed for this reason once its responses have come.
     pub(crate) retired_for: Option<Reason>,
     /// Queries sent on this connection.
     pub(crate) queries_sent: u32,
@@ -84,15 +84,15 @@ pub(crate) struct Early {
     pub(crate) was_used: bool,
 }
 
-/// Octets that a socket did not take yet.
+/// Bytes that a socket has not accepted yet.
 pub(crate) struct Unsent {
     /// Empty unless the stream blocks.
     pub(crate) octets: Vec<u8>,
-    /// When the socket last took octets, while it blocks.
+    /// When the socket last accepted bytes, while it blocks.
     pub(crate) blocked_at: Instant,
 }
 
-/// How far a connection had come when.
+/// When a connection reached its stages.
 pub(crate) struct Times {
     pub(crate) attempted_at: Instant,
     pub(crate) established_at: Instant,
@@ -101,13 +101,13 @@ pub(crate) struct Times {
     pub(crate) active_at: Instant,
 }
 
-/// What was counted of a connection.
+/// How a connection is counted.
 pub(crate) struct Counted {
-    /// What it is counted as among those that are open.
+    /// What it counts as among open connections.
     pub(crate) standing: Standing,
     /// The last interval in which it was counted as active.
     pub(crate) active_in: u32,
-    /// Whether the target took octets from the SYN (RFC 7413) has not been asked yet.
+    /// Not yet checked whether the target accepted data in the SYN (RFC 7413).
     pub(crate) fast_open_unknown: bool,
 }
 
@@ -161,7 +161,7 @@ impl Connection {
         is_ready && self.retired_for.is_none() && !self.is_blocked()
     }
 
-    /// True while the socket takes no octets.
+    /// True while the socket accepts no bytes.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         match &self.channel {
@@ -170,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// How many queries are in flight on it, if its client has `of_client` in flight. They are the
-    /// same but over HTTP/2, where the client may have retiring connections beside it.
+    /// How many queries are in flight on it, if its client has `of_client` in flight. The two
+    /// differ only over HTTP/2, where the client may also have retiring connections.
     #[inline]
     pub(crate) fn in_flight(&self, of_client: u32) -> u32 {
         match &self.channel {
@@ -195,7 +195,7 @@ impl Connection {
         of_life.min(of_depth).min(of_protocol)
     }
 
-    /// When the policy next has something to say about this connection, after `now`.
+    /// The next deadline of the policy for this connection, after `now`.
     pub(crate) fn next_deadline(&self, policy: &ConnectionPolicy, now: Instant) -> Option<Instant> {
         let of_duration = policy
             .duration
@@ -228,14 +228,14 @@ impl Connection {
         }
     }
 
-    /// True if queries were sent and nothing has come back yet. A server may leave a connection in
-    /// its listen queue, where the kernel establishes it and nobody reads it.
+    /// True if queries were sent and nothing has come back yet. The kernel may have established the
+    /// connection although the server never accepts it from its listen queue.
     #[inline]
     fn is_silent(&self) -> bool {
         self.queries_sent > 0 && !self.served
     }
 
-    /// What it is to be counted as.
+    /// What it counts as now.
     #[inline]
     pub(crate) fn standing(&self) -> Standing {
         match (self.is_open(), self.is_silent()) {
@@ -246,7 +246,7 @@ impl Connection {
         }
     }
 
-    /// Keeps octets that the socket did not take at `now`, behind those it did not take before.
+    /// Appends bytes that the socket did not accept at `now` to those kept before.
     pub(crate) fn keep_unsent(&mut self, octets: &[u8], now: Instant) {
         if self.unsent.octets.is_empty() {
             self.unsent.blocked_at = now;

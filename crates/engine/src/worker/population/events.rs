@@ -1,30 +1,29 @@
-//! What is still to happen to the clients of a worker, and when: they come late, leave early, or
-//! lose their connections on the way.
+//! Scheduled events of a worker's clients: they join late, leave early, or lose their connections.
 
 use std::collections::VecDeque;
 
 use load::Presence;
 use proto::Instant;
 
-/// What happens to the clients of a worker at an instant.
+/// An event of a worker's clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// Their connections, if the transport has any, are opened.
+    /// They join, and open their connections if the transport has any.
     Join,
-    /// They ask nothing more.
+    /// They send no more queries.
     Leave,
     /// This share of their connections is reset.
     Reset(f64),
-    /// Places of the closed loop are opened.
-    OpenPlaces,
+    /// Slots of the closed loop are opened.
+    OpenSlots,
 }
 
-/// What is still to happen, in order of time.
+/// Pending events, in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Events(VecDeque<(Instant, Event)>);
 
 impl Events {
-    /// What happens to clients whose run starts at `start`.
+    /// The events of clients whose run starts at `start`.
     pub(crate) fn of(presence: &Presence, start: Instant) -> Self {
         let resets = presence.resets.iter();
         let mut events: Vec<(Instant, Event)> = resets
@@ -40,10 +39,10 @@ impl Events {
         Events(events.into())
     }
 
-    /// Lets places be opened at `at`.
-    pub(crate) fn open_places(&mut self, at: Instant) {
+    /// Schedules the opening of slots at `at`.
+    pub(crate) fn open_slots(&mut self, at: Instant) {
         let position = self.0.partition_point(|(before, _)| *before <= at);
-        self.0.insert(position, (at, Event::OpenPlaces));
+        self.0.insert(position, (at, Event::OpenSlots));
     }
 
     /// Takes the next one.

@@ -1,11 +1,10 @@
-//! The clients of one worker: their sockets and connections, their timers, and what happens to
-//! them.
+//! The clients of one worker: their sockets, connections, timers and scheduled events.
 //!
-//! * `client`, `connection`: one of them, and how it reaches the target.
+//! * `client`, `connection`: one client, and its connection to the target.
 //! * `set_up`: connections that are opened before the run, and the pace of all attempts.
-//! * `events`: clients that come late, leave early, or lose their connections on the way.
-//! * `stub`: clients that ask again and have several servers; `servers`: which one a query or a
-//!   connection goes to, and what is counted at each.
+//! * `events`: clients that join late, leave early, or lose their connections.
+//! * `stub`: clients that retry and have several servers; `servers`: which server a query or a
+//!   connection goes to, and the counts of each server.
 
 pub(crate) mod client;
 pub(crate) mod connection;
@@ -42,17 +41,17 @@ pub(crate) struct Population {
     pub(crate) first_client: u32,
     /// Client of each socket, by socket index.
     pub(crate) owners: Vec<u32>,
-    /// When something is due at a client; one entry a client counts, that in its `timer_at`.
+    /// Due timers of clients; the valid entry of each client is the one in its `timer_at`.
     pub(crate) timers: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Clients whose waiting queries are to be sent.
     pub(crate) to_send: Vec<u32>,
     pub(crate) set_up: SetUp,
-    /// What is still to happen to them.
+    /// Their pending events.
     pub(crate) events: Events,
-    /// When they come, and when they leave.
+    /// When they join, and when they leave.
     pub(crate) joins_at: Instant,
     pub(crate) leaves_at: Instant,
-    /// What clients that ask again have beside; none where they ask one server once.
+    /// State of clients that retry; none if each query is sent once, to one server.
     pub(crate) stub: Option<Box<Stub>>,
     /// Connections that take no further query and await responses, by client and index of their
     /// socket: the client's link is its next connection.
@@ -64,7 +63,7 @@ pub(crate) struct Population {
 }
 
 impl Population {
-    /// The clients of a worker: so many from number `first` on.
+    /// The clients of a worker: `primaries` of them, from number `first` on.
     pub(crate) fn new(plan: &Plan, (first, primaries): (u32, u32)) -> Self {
         let mut clients = make_clients(plan, first, primaries);
         Population {
@@ -93,14 +92,14 @@ impl Population {
         self.events = Events::of(presence, start);
     }
 
-    /// How long of the measured run the clients were there.
+    /// How long the clients were present in the measured run.
     pub(crate) fn present_ns(&self, timeline: &Timeline) -> u64 {
         let from = self.joins_at.max(timeline.run_started_at);
         let until = self.leaves_at.min(timeline.run_ended_at);
         until.nanos_since(from)
     }
 
-    /// Nobody can foretell the message IDs (RFC 5452, section 9.2).
+    /// Makes message IDs unpredictable (RFC 5452, section 9.2).
     pub(crate) fn choose_message_ids(&mut self, driver: &impl Driver) {
         let seed = driver.seed();
         let mut state = (seed.iter()).fold(0, |state, octet| mix(state ^ u64::from(*octet)));
@@ -156,7 +155,7 @@ impl Population {
         Some(numbers.into_iter())
     }
 
-    /// What the endpoint knows the connection of a client by, if it is one of QUIC.
+    /// The endpoint's key of a client's connection, if that is a QUIC connection.
     #[inline]
     pub(crate) fn quic_key(&self, index: u32) -> Option<ConnectionKey> {
         match &self.clients[index as usize].link {
@@ -168,7 +167,7 @@ impl Population {
         }
     }
 
-    /// Notes whose socket it is.
+    /// Records the socket's client.
     pub(crate) fn own(&mut self, socket: SocketId, client: u32) {
         let index = socket.index as usize;
         if self.owners.len() <= index {
@@ -187,7 +186,7 @@ impl Population {
         }
     }
 
-    /// Has the waiting queries of a client sent with those of the others.
+    /// Lists a client so that its waiting queries are sent in the next batch.
     #[inline]
     pub(crate) fn send_later(&mut self, index: u32) {
         self.clients[index as usize].list_to_send(index, &mut self.to_send);
@@ -216,7 +215,7 @@ impl Population {
             return;
         }
         if let Some(pace) = &mut self.set_up.pace {
-            // Queued before they are due, so that no attempt is missed if the worker wakes late.
+            // Queued in advance, so that no attempt is missed if the worker wakes late.
             pace.skip_until(start, u64::MAX);
             self.set_up.queue.extend(0..self.primaries);
             let all = &mut self.clients[..self.primaries as usize];
@@ -227,12 +226,12 @@ impl Population {
         }
     }
 
-    /// True if the drain waits for a client. Looks at the one that it waited for last first:
-    /// there may be many thousands, and a turn comes with every delivery.
+    /// True if the drain waits for a client. Checks first the client that it waited for last: there
+    /// may be many thousands, and every delivery brings a turn.
     pub(crate) fn has_open_client(&mut self, policy: &ConnectionPolicy) -> bool {
         let (last, end) = (self.drain_waits_for, self.clients.len());
         let mut from_last = (last..end).chain(0..last);
-        // What becomes of each connection is what a run that asks nothing is about.
+        // A run without queries measures the outcome of each connection.
         let connects = policy.asks_nothing();
         let open = from_last.find(|index| self.clients[*index].is_awaited(connects));
         self.drain_waits_for = open.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Which server a client's query or connection goes to, and what is counted at each.
+//! Which server a client's query or connection goes to, and the counts of each server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl Population {
         }
         let counts = &mut tally.of_query(query.scheduled_at).counts;
         if trail.attempts > 0 && !trail.has_failed {
-            // It was sent, and the target did not process it: the same attempt once more.
+            // The target did not process it: this repeats the same attempt.
             counts.retried_unprocessed += 1;
             return;
         }
@@ -116,8 +116,8 @@ impl Population {
         }
     }
 
-    /// True if the query in flight is to go on to another server instead of taking this response:
-    /// it does so when all that came with the response is handled. Else counts the response.
+    /// True if the query in flight is to switch to another server instead of accepting this
+    /// response; it does so once the rest of the delivery is handled. Else counts the response.
     pub(crate) fn goes_on(
         &mut self,
         (plan, tally): (&Plan, &mut Tally),
@@ -179,8 +179,8 @@ impl Population {
         });
     }
 
-    /// Counts that a query which was sent has ended without a response, at the server that was
-    /// asked last.
+    /// Counts a query that was sent and has ended without a response, at the server that it was
+    /// sent to last.
     #[cold]
     pub(crate) fn lose_at_server(
         &mut self,
@@ -224,7 +224,7 @@ impl Population {
             })
     }
 
-    /// True if a message over UDP comes from a server that was not asked this query.
+    /// True if a message over UDP comes from a server that this query was not sent to.
     pub(crate) fn is_of_stranger(&self, plan: &Plan, index: u32, query: &Query) -> bool {
         let Some(stub) = &self.stub else {
             return false;

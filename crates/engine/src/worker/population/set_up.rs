@@ -14,10 +14,10 @@ use proto::Instant;
 /// establishes a connection and leaves it in the backlog until the server accepts it, and only a
 /// handshake above TCP shows that the server did.
 const CONNECTING_MAX: usize = 10;
-/// An attempt that is not over by then no longer counts: the server, not the network, keeps it
-/// waiting (it has as many clients as it takes), and the other clients must have their attempt.
+/// An attempt that takes longer no longer counts: the server, not the network, delays it (it has
+/// reached its limit of clients), and the other clients must have their attempt.
 const WAITS_AFTER_MIN: Duration = Duration::from_millis(250);
-/// A server whose set-ups take longer than that is slow, and not full: the same limit in set-ups.
+/// The same limit in durations of a set-up, since a server with long set-ups is slow and not full.
 const WAITS_AFTER_SET_UPS: u32 = 4;
 
 /// Progress of connection set-up before the run, and the pace of all attempts.
@@ -25,20 +25,22 @@ const WAITS_AFTER_SET_UPS: u32 = 4;
 pub(crate) struct SetUp {
     /// The next client to have its first attempt.
     next_client: u32,
-    /// Clients that have their first attempt before the run, if it comes to that.
+    /// Clients that are to have their first attempt before the run.
     clients: u32,
     /// Clients whose first attempt is over.
     pub(crate) settled: u32,
     /// First attempts that count among [`CONNECTING_MAX`], and when they were made.
     under_way: Vec<(u32, Instant)>,
-    /// How long the last set-up took of those that counted until they were over; at first, of any.
+    /// Duration of the last set-up that counted until it was over; of any set-up until there is
+    /// one.
     took: Duration,
     /// Connections that were usable when [`SetUp::change_usable`] was last called.
     usable: u64,
-    /// The most of them at one time, and since when.
+    /// Their maximum, and when it was reached.
     usable_max: u64,
     grown_at: Instant,
-    /// How long in all [`CONNECTING_MAX`] clients were kept waiting, and until when that is known.
+    /// Total time in which [`CONNECTING_MAX`] attempts were under way, and when it was last
+    /// updated.
     kept_waiting: Duration,
     known_at: Instant,
     /// When attempts may be made, if their rate is limited.
@@ -110,14 +112,14 @@ impl SetUp {
         if let Some(position) = position {
             self.under_way.swap_remove(position);
         }
-        // One that waited says how long that was, and not what a set-up takes; of the first, which
-        // it was is not known.
+        // An attempt that no longer counted measures the server's delay, not a set-up. Before the
+        // first that counted, any duration will do.
         if position.is_some() || self.took.is_zero() {
             self.took = took.unwrap_or(self.took);
         }
     }
 
-    /// So many connections are usable now; returns how many more that are than before.
+    /// Records that `usable` connections are usable now; returns the change since the last call.
     pub(crate) fn change_usable(&mut self, usable: u64, now: Instant) -> i64 {
         if usable > self.usable_max {
             (self.usable_max, self.grown_at) = (usable, now);
@@ -131,12 +133,12 @@ impl SetUp {
         usable as i64 - std::mem::replace(&mut self.usable, usable) as i64
     }
 
-    /// True if each client has had its attempt, or if that leads nowhere: the number of usable
-    /// connections has no new maximum for `timeout`, and as long as the pace keeps an attempt
-    /// waiting; or it has, slowly, and clients were kept waiting for `timeout` in all. Failures do
-    /// not count, nor connections that take the place of others: a server that has as many clients
-    /// as it takes may go on with both for ever. Its kernel may even establish ever more
-    /// connections that it never accepts.
+    /// True if each client has had its attempt, or if set-up makes no progress: the number of
+    /// usable connections has had no new maximum for `timeout` plus the time that the pace delays
+    /// an attempt, or it still grows slowly but clients were kept waiting for `timeout` in all.
+    /// Failures and connections that replace others are no progress: a server at its limit of
+    /// clients may produce both for ever. Its kernel may even keep establishing connections that
+    /// the server never accepts.
     pub(crate) fn is_over(&self, timeout: Duration, now: Instant) -> bool {
         self.settled >= self.clients
             || now >= self.grown_at + timeout + self.pause

@@ -1,14 +1,14 @@
-//! Clients that ask again and have several servers: which server is asked, and when a query is sent
-//! once more. What becomes of connections is in `worker::retries` and `worker::happy_eyeballs`.
+//! Clients that retry and have several servers: which server a query goes to, and when it is sent
+//! again. Their connections are handled in `worker::retries` and `worker::happy_eyeballs`.
 //!
-//! A worker without such clients has no [`Stub`], and pays for it with one look at a pointer a
-//! batch sent, a response and a turn. With one, a query costs an entry in a queue: the queue of the
-//! first attempts holds when the second ones are due, and so on. The time of an attempt is the same
-//! for all, so each queue is in order of time by itself. Entries of queries that have ended are
-//! dropped from its front by the next ones.
+//! A worker without such clients has no [`Stub`]; that costs one check of a pointer per batch,
+//! response and turn. With one, a query costs an entry in a queue: the queue of first attempts
+//! holds when the second ones are due, and so on. All attempts of one number wait equally long, so
+//! each queue is ordered by time without sorting. Entries of queries that have ended are dropped
+//! from its front by the next ones.
 //!
-//! A query keeps its message ID in all attempts, and a client one socket for each server, as glibc
-//! does it. So a response to an attempt before the last one is as good as any.
+//! As in glibc, a query keeps its message ID in all attempts, and a client has one socket for each
+//! server. So a response to an earlier attempt is accepted too.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use proto::pending::{Pending, Query, State, Trail};
 use super::client::Client;
 use super::racer::Racer;
 
-/// What a worker keeps for clients that ask again.
+/// State of a worker's clients that retry.
 pub(crate) struct Stub {
     pub(crate) policy: Arc<StubPolicy>,
     clients: Vec<StubClient>,
@@ -33,29 +33,29 @@ pub(crate) struct Stub {
     pub(crate) sockets: Vec<SocketId>,
     /// Which server a datagram socket is connected to, by socket index.
     pub(crate) server_of_socket: Vec<u8>,
-    /// Until when each server is left out by each client; empty if none ever is.
+    /// Until when each client skips each server; empty if servers are never skipped.
     dead_until: Vec<Instant>,
-    /// When the time of an attempt is over: of first attempts, of second ones, and so on.
+    /// When attempts expire: first attempts, second ones, and so on.
     due: Vec<VecDeque<Due>>,
-    /// Queries that go on to another server at once, because of an RCODE.
+    /// Queries that switch to another server at once, because of an RCODE.
     at_once: VecDeque<Due>,
     /// The server that the messages being handled come from.
     pub(crate) answering: u8,
     /// The server that the queries being sent go to.
     pub(crate) sending_to: u8,
-    /// What became of queries by the server that answered them, or was asked last; empty if there
-    /// is only one.
+    /// Outcomes of queries by the server that answered them or that they were sent to last; empty
+    /// if there is only one server.
     pub(crate) ended: Vec<Interval>,
     /// Connection attempts of each client beside that of its link; empty unless they are raced.
     pub(crate) racers: Vec<Vec<Racer>>,
 }
 
-/// What is kept of one client.
+/// State of one client.
 #[derive(Clone, Copy, Debug, Default)]
 struct StubClient {
-    /// The server of its connection, or the one that it asked last.
+    /// The server of its connection, or the one that it last sent a query to.
     server: u8,
-    /// The server of its next connection, if the last one's was left.
+    /// The server of its next connection, if the client has left the last one's server.
     next: Option<u8>,
     /// The server whose turn is next.
     turn: u8,
@@ -74,7 +74,7 @@ pub(crate) struct Due {
     attempts: u8,
 }
 
-/// Why a client asks another server.
+/// Why a client switches to another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     TimedOut,
@@ -116,7 +116,7 @@ impl Stub {
         })
     }
 
-    /// What became of queries at each server, if there are several.
+    /// Outcomes of queries at each server, if there are several.
     pub(crate) fn ended(&self) -> &[Interval] {
         &self.ended
     }
@@ -148,7 +148,7 @@ impl Stub {
         self.clients[client as usize].server = server;
     }
 
-    /// Lets a query in flight go on to another server when all that came with the response to it
+    /// Lets a query in flight switch to another server once the delivery that brought its response
     /// is handled.
     pub(crate) fn pass_over(&mut self, client: u32, query: &Query, trail: Trail) {
         self.at_once.push_back(Due {
@@ -190,7 +190,7 @@ impl Stub {
         server
     }
 
-    /// The next server to try beside those tried already; none if that were all.
+    /// The next server that was not tried yet; none if all were.
     pub(crate) fn choose_racer(&mut self, client: u32) -> Option<u8> {
         let servers = self.servers();
         let own = &mut self.clients[client as usize];
@@ -206,12 +206,12 @@ impl Stub {
         tried.count_ones() < u32::from(self.servers())
     }
 
-    /// The server after `server`, those left out skipped.
+    /// The server after `server`, without dead ones.
     pub(crate) fn after(&self, client: u32, server: u8, now: Instant) -> u8 {
         self.living_from(client, (server + 1) % self.servers(), now)
     }
 
-    /// The first server from `start` on that is not left out; `start` if all are.
+    /// The first server from `start` on that is not marked dead; `start` if all are.
     pub(crate) fn living_from(&self, client: u32, start: u8, now: Instant) -> u8 {
         let servers = self.servers();
         let mut all = (0..servers).map(|step| (start + step) % servers);
@@ -247,15 +247,15 @@ impl Stub {
                 self.after(client, trail.server, now)
             }
         };
-        // Queries that were asked before it had moved on do not move it again.
+        // Queries sent before the client switched do not make it switch again.
         if self.server_of(client) == trail.server {
             self.set_server(client, next);
         }
         next
     }
 
-    /// Has the client's next connection go to another server than the last one's; true unless that
-    /// was decided before, or there is no other.
+    /// Makes the client's next connection go to another server; false if that was decided before,
+    /// or there is no other server.
     pub(crate) fn leave_connection(&mut self, client: u32, now: Instant) -> bool {
         let server = self.server_of(client);
         let next = self.after(client, server, now);
@@ -282,12 +282,12 @@ impl Stub {
         self.sockets.get(first..first + servers).unwrap_or(&[])
     }
 
-    /// True if the query can be asked once more.
+    /// True if the query can be sent once more.
     pub(crate) fn has_attempts_left(&self, trail: Trail) -> bool {
         usize::from(trail.attempts) < self.policy.waits.len()
     }
 
-    /// True if another server is to be asked instead of taking this response.
+    /// True if the query goes to another server instead of accepting this response.
     pub(crate) fn passes_over(&self, trail: Trail, rcode: u16) -> bool {
         let all_asked = (0..self.servers()).all(|server| trail.has_asked(server));
         self.policy.failover_rcodes.contains(&rcode) && !all_asked && self.has_attempts_left(trail)
@@ -303,7 +303,7 @@ impl Stub {
             .unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// True if a query goes on to another server without waiting.
+    /// True if a query switches to another server without waiting.
     pub(crate) fn has_urgent(&self) -> bool {
         !self.at_once.is_empty()
     }
@@ -351,7 +351,7 @@ impl Stub {
     }
 }
 
-/// The query of an attempt, if nothing has come of that yet.
+/// The query of an attempt, if that has not ended yet.
 pub(crate) fn under_way(pending: &Pending, due: &Due) -> Option<Query> {
     let query = pending.numbered(due.number)?;
     let is_last = pending.trail(query.position).attempts == due.attempts;

@@ -48,8 +48,8 @@ impl Wire {
     }
 }
 
-/// Copies queries to the end of `outgoing` that are neither signed nor made by a script. A function
-/// of its own, so that the compiler knows what does not change meanwhile.
+/// Copies queries to the end of `outgoing` that are neither signed nor made by a script. A separate
+/// function, so that the compiler can hoist what does not change.
 #[inline(never)]
 fn render_plain(
     plan: &Plan,

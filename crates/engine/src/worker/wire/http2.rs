@@ -45,8 +45,7 @@ impl Wire {
         }
     }
 
-    /// Gives up a request of a connection, if that is one of HTTP/2; true if there is something to
-    /// be said about it, in `plain_out`.
+    /// Cancels a request of an HTTP/2 connection; true if `plain_out` has a frame to send for it.
     pub(crate) fn cancel_request(&mut self, connection: &mut Connection, token: u32) -> bool {
         let Channel::Http2(session) = &mut connection.channel else {
             return false;
@@ -55,7 +54,7 @@ impl Wire {
         session.cancel(token, &mut self.plain_out)
     }
 
-    /// The last words of a connection, in `plain_out`, if it is one of HTTP/2.
+    /// Writes the closing frames of an HTTP/2 connection to `plain_out`.
     pub(crate) fn close_http2(&mut self, connection: &mut Connection) -> bool {
         let Channel::Http2(session) = &mut connection.channel else {
             return false;
@@ -65,8 +64,8 @@ impl Wire {
         true
     }
 
-    /// HTTP/2 begins with octets of its own, in `plain_out`; false if it has begun, or the client
-    /// has none. Within TLS they travel with the first request.
+    /// Writes the HTTP/2 preface to `plain_out`; false if it was written before, or the client has
+    /// no connection. Within TLS it travels with the first request.
     pub(crate) fn begin_http2(&mut self, plan: &Plan, client: &mut Client) -> bool {
         let is_primary = client.role == Role::Primary;
         let Some(request) = plan.doh.as_ref().filter(|_| is_primary) else {

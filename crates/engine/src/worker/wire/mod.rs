@@ -1,7 +1,7 @@
-//! What one worker puts on the wire and takes from it: queries become datagrams, frames, requests
-//! and streams, and messages are compared with the queries that they answer.
+//! The wire formats of one worker: renders queries as datagrams, frames, requests and streams, and
+//! compares messages with the queries that they answer.
 //!
-//! * `question`: the message of a query, and whether a response repeats its question.
+//! * `question`: writes the message of a query, and compares questions.
 //! * `datagrams`, `framed`, `http2`, `quic`: how messages travel, a file each.
 //! * `session_tickets`: connections that may not be closed before their ticket has come.
 
@@ -25,7 +25,7 @@ pub(crate) const BATCH_MAX: usize = 256;
 
 /// What one worker sends and receives with.
 pub(crate) struct Wire {
-    /// How TLS sessions are made, where the transport has them.
+    /// How TLS sessions are made, if the transport has TLS.
     pub(crate) tls: Option<TlsSettings>,
     /// All QUIC connections; none on other transports. Taken out while it is worked with.
     pub(crate) quic: Option<QuicClient>,
@@ -37,9 +37,9 @@ pub(crate) struct Wire {
     pub(crate) unprocessed: Vec<u32>,
     /// The batch that is being sent: datagrams, or the lengths of messages on a connection.
     pub(crate) outgoing: Outgoing,
-    /// Positions of the queries in `outgoing`, where somebody is told of them.
+    /// Positions of the queries in `outgoing`, if stamps or clients that retry need them.
     pub(crate) positions: Vec<u32>,
-    /// One message that travels in a request or stream of its own.
+    /// One message that travels in its own request or stream.
     pub(crate) message: Vec<u8>,
     /// Framed plaintext, ciphertext, and received plaintext of the stream being served.
     pub(crate) plain_out: Vec<u8>,

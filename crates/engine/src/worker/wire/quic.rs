@@ -1,5 +1,5 @@
-//! Queries on streams of QUIC connections: the endpoint of a worker, what it sends, and what its
-//! connections end of.
+//! Queries on streams of QUIC connections: the endpoint of a worker, what it sends, and why its
+//! connections end.
 
 use std::time::Duration;
 
@@ -20,13 +20,12 @@ use crate::worker::population::connection::{Channel, Connection};
 /// Datagrams of one connection that are sent in one batch; the next batch follows at once.
 const DATAGRAMS_MAX: usize = 16;
 
-/// How long a connection may have nothing open and be allowed no stream, beside
-/// [`STARVED_ROUND_TRIPS`]. Some servers allow each connection a number of streams and never
-/// another.
+/// How long a connection may have no open stream and be allowed none, beside
+/// [`STARVED_ROUND_TRIPS`]. Some servers allow each connection a fixed number of streams in all.
 const STARVED_MIN: Duration = Duration::from_millis(100);
 
-/// Round trips in which the target may learn that all is answered, and allow more streams, even
-/// if a datagram is lost.
+/// Round trips that suffice for the target to learn that all streams have ended, and to allow more,
+/// even if a datagram is lost.
 const STARVED_ROUND_TRIPS: u32 = 4;
 
 /// RFC 9250, section 8.4.
@@ -44,7 +43,7 @@ pub(crate) fn client(plan: &Plan, driver: &impl Driver) -> Option<QuicClient> {
     };
     let mut quic = QuicClient::new(QuicClientOptions {
         protocol,
-        // How long a connection stays is for the target and the plan to say.
+        // The target and the plan decide how long an idle connection stays open.
         idle_timeout: None,
         keep_alive: None,
         seed: driver.seed(),
@@ -102,7 +101,7 @@ impl Wire {
         Some(starved_since? + STARVED_MIN + rtt * STARVED_ROUND_TRIPS)
     }
 
-    /// When the connection next wants a turn, if it is a QUIC connection.
+    /// When the connection's next timeout is due, if it is a QUIC connection.
     pub(crate) fn quic_due(&mut self, client: &Client) -> Option<Instant> {
         let Link::Connected(connection) = &client.link else {
             return None;
@@ -115,8 +114,8 @@ impl Wire {
         timeout.into_iter().chain(starved_until).min()
     }
 
-    /// Fills `outgoing` with the next datagrams of a connection, up to [`DATAGRAMS_MAX`]; says how
-    /// many there are.
+    /// Fills `outgoing` with the next datagrams of a connection, up to [`DATAGRAMS_MAX`]; returns
+    /// their number.
     #[inline]
     pub(crate) fn fill_datagrams(&mut self, key: ConnectionKey, now: Instant) -> usize {
         let Some(quic) = &mut self.quic else {
@@ -126,7 +125,7 @@ impl Wire {
         self.outgoing.datagrams.len()
     }
 
-    /// Gives up a stream of a connection; false if that is none of QUIC.
+    /// Cancels a stream of a QUIC connection; false for other connections.
     pub(crate) fn cancel_stream(
         &mut self,
         connection: &Connection,
@@ -142,7 +141,7 @@ impl Wire {
         true
     }
 
-    /// Begins to close a connection that nothing is wrong with.
+    /// Begins to close a connection without an error.
     pub(crate) fn close_quic(&mut self, plan: &Plan, key: ConnectionKey, now: Instant) {
         let no_error = match plan.transport {
             Transport::Doh3 => H3_NO_ERROR,

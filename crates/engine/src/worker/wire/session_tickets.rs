@@ -1,10 +1,10 @@
-//! Connections that may not be closed yet, in a run that resumes sessions: a ticket comes behind
-//! the handshake (RFC 8446, section 4.6.1), and the client's next connection needs it.
+//! Connections that may not be closed yet, in a run that resumes sessions: a ticket comes after the
+//! handshake (RFC 8446, section 4.6.1), and the client's next connection needs it.
 //!
-//! One that is opened to be closed would be closed with the handshake, and get none. One whose
-//! query left as early data gets the response while the handshake still goes on: closed with that,
-//! it would leave no ticket, and only every other connection could send early data. Where a query
-//! went behind the handshake, tickets have come before its response.
+//! A connection without queries would be closed right after the handshake, before its ticket. One
+//! whose query left as early data gets the response during the handshake: closed then, it would
+//! have no ticket, and only every other connection could send early data. If a query is sent after
+//! the handshake, tickets come before its response.
 
 use std::time::Duration;
 
@@ -19,8 +19,7 @@ use crate::worker::population::connection::{Channel, Connection};
 /// How long a connection is kept open for its ticket, beside the time that its set-up took: a
 /// ticket takes a round trip, which is part of that.
 const WAIT_MAX: Duration = Duration::from_millis(100);
-/// Targets that have left so many connections in succession without one give none to sessions that
-/// are resumed.
+/// A target that gave this many connections in succession no ticket gives none to resumed sessions.
 const MISSED_MAX: u32 = 3;
 
 /// What is known of the ticket for a client's next connection.
@@ -28,14 +27,14 @@ pub(crate) enum Ticket {
     /// Nothing is resumed.
     NotWanted,
     Here,
-    /// It may come until then.
+    /// It may arrive until this instant.
     AwaitedUntil(Instant),
     DidNotCome,
 }
 
 impl Wire {
-    /// Lets go of what is kept of a connection that is gone; what its client is to remember of
-    /// its session, if it had one.
+    /// Drops the state of a lost connection; returns the session for its client to keep, if it had
+    /// one.
     pub(crate) fn forget(&mut self, connection: &mut Connection) -> Option<ClientSession> {
         let mut session = connection.tls.as_mut().map(|tls| tls.take_memory());
         if let (Channel::Quic { key, .. }, Some(quic)) = (&connection.channel, &mut self.quic) {

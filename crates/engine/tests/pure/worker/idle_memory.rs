@@ -23,7 +23,7 @@ use proto::{Instant, Transport};
 
 use crate::echo::{Echo, plan, tls};
 
-/// Each client has asked once, and nobody asks for a second.
+/// Each client has sent one query, and none follows for a second.
 const COUNTED_AT: Instant = Instant::from_nanos(1_900_000_000);
 
 /// What is kept of a client beside its connection.
@@ -48,7 +48,7 @@ fn once_a_second(clients: u32) -> Arrival {
     }
 }
 
-/// Bytes that so many clients and their worker hold.
+/// Memory of this number of clients and their worker, in bytes.
 fn bytes_held(transport: Transport, kept: Kept, clients: u32) -> i64 {
     let world = World::new(WorldConfig {
         link: Link::constant(Duration::from_millis(1)),

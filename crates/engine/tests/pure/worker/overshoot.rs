@@ -44,7 +44,7 @@ fn open(process: Process, burst: u32) -> Arrival {
 }
 
 /// Runs `plan` against a target that answers, or one that does not; returns the totals of the
-/// measured run, and what is told at its end.
+/// measured run, and the summary at its end.
 fn run(plan: Plan, answers: bool) -> (Counts, WorkerSummary) {
     let duration = plan.duration.unwrap();
     let Bench {
