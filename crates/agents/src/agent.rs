@@ -11,52 +11,51 @@ use crate::inputs::{Incoming, Inputs, Part};
 use crate::message::{FromAgent, ToAgent, Told};
 use crate::seats::Refusal;
 
-/// How long an agent still looks for a word of its lead before it takes the lead for gone: the end
-/// of the silence that is allowed, and as much again after a pause of the agent or of its whole
-/// host, in which a lead on the same host has to get the CPU first.
+/// How long an agent keeps reading before it considers its lead gone. It is the last part of the
+/// allowed silence. After a pause of the agent or of its host the agent reads for this long again,
+/// because a lead on the same host needs time to get a CPU.
 const LAST_LOOK: Duration = Duration::from_secs(2);
-/// For how long it waits for what it is to do while its lead says nothing: that is said when all
-/// agents have been started.
+/// How long it waits for its setup, which the lead sends once all agents have been started.
 const SETUP_MAX: Duration = Duration::from_secs(120);
 
-/// What an agent is to do.
+/// An order for an agent.
 #[derive(Debug, PartialEq)]
 pub enum Order {
-    /// It has dialled and has a part in the run.
+    /// It has dialled its lead and takes part in the run.
     Seated {
         /// Its number, from 0.
         index: u32,
         /// How many agents there are.
         count: u32,
     },
-    /// It has dialled, and has none.
+    /// It has dialled its lead, which refused it.
     Refused(Refusal),
-    /// Prepare this, with what there is to read.
+    /// Prepare this setup, with these inputs.
     Setup(Value, Inputs),
     /// Send the intervals of each group too.
     ShowGroups,
-    /// Start at that instant of its own clock.
+    /// Start at this instant of its own clock.
     StartAt(Instant),
     /// End early, and report.
     Stop,
     /// The same, and wait for open queries for a second at most.
     Interrupt,
-    /// The same as `Stop`, because nothing was answered.
+    /// The same as `Stop`, because no query was answered.
     GiveUp,
-    /// Its record was said: what follows is of the next run.
+    /// Its record was sent: further orders belong to the next run.
     RunOver,
     /// There is no further run: the process ends.
     End,
-    /// Stop sending at once, and end with the exit code of this.
+    /// Stop sending at once, and end with this reason's exit code.
     Abandon(Abandoned),
 }
 
-/// Why an agent does not go on.
+/// Why an agent ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abandoned {
-    /// It has heard nothing from its lead for too long.
+    /// It has received nothing from its lead for too long.
     Unheard,
-    /// It has heard of the start when that was over.
+    /// It received the start order after the start.
     Late,
 }
 
@@ -69,7 +68,7 @@ impl Abandoned {
         }
     }
 
-    /// What this exit code of an agent's process means.
+    /// The reason for this exit code of an agent's process.
     pub fn of_exit_code(code: i32) -> Option<Abandoned> {
         let mut all = [Abandoned::Unheard, Abandoned::Late].into_iter();
         all.find(|it| it.exit_code() == code)
@@ -77,23 +76,23 @@ impl Abandoned {
 }
 
 /// An agent's side of the connection with its lead: messages and instants go in; messages, orders
-/// and the instant of the next call come out.
+/// and the next deadline come out.
 #[derive(Debug)]
 pub struct AgentLink {
-    /// For how long it goes on in a run without a word of its lead.
+    /// How long it continues in a run without a message from its lead.
     dead_man: Duration,
-    /// When the lead was heard last.
+    /// When the lead last sent something.
     heard: Instant,
-    /// For how long it may say nothing; none if it may for ever.
+    /// The longest allowed silence of the lead; none if there is no limit.
     silence_max: Option<Duration>,
-    /// Until when it looks once more, since its lead seems to be gone.
+    /// Until when it keeps reading, since its lead seems to be gone.
     looks_until: Option<Instant>,
-    /// When it said last that it is there, once it knows what to do.
+    /// When it last sent a heartbeat, since its setup.
     beaten: Option<Instant>,
-    /// When it could start, and has yet to hear whether it does.
+    /// The start that it has confirmed, until the lead orders it.
     armed: Option<Instant>,
     incoming: Incoming,
-    /// It has a run to do, from its setup to its record.
+    /// It has a run, from its setup to its record.
     has_run: bool,
     is_leaving: bool,
     is_over: bool,
@@ -102,8 +101,8 @@ pub struct AgentLink {
 }
 
 impl AgentLink {
-    /// An agent that has yet to hear what to do. In a run it goes on for `dead_man` without a word
-    /// of its lead: [`crate::DEAD_MAN`], or [`crate::DEAD_MAN_HERE`].
+    /// An agent that waits for its setup. In a run it continues for `dead_man` without a message
+    /// from its lead: [`crate::DEAD_MAN`], or [`crate::DEAD_MAN_HERE`].
     pub fn new(now: Instant, dead_man: Duration) -> Self {
         AgentLink {
             dead_man,
@@ -121,7 +120,7 @@ impl AgentLink {
         }
     }
 
-    /// The lead says something, which was read at `now`.
+    /// Handles a message of the lead that was read at `now`.
     pub fn hear(&mut self, message: ToAgent, now: Instant) {
         if self.is_over {
             return;
@@ -151,14 +150,14 @@ impl AgentLink {
         }
     }
 
-    /// What was said before its record had come must not reach the next run.
+    /// Drops orders sent before the lead had its record: they must not reach the next run.
     fn of_run(&mut self, order: Order) {
         if self.has_run {
             self.orders.push_back(order);
         }
     }
 
-    /// A part of a long message has come.
+    /// Records that part of a long message has come.
     pub fn moves(&mut self, now: Instant) {
         (self.heard, self.looks_until) = (now, None);
     }
@@ -189,7 +188,7 @@ impl AgentLink {
         });
     }
 
-    /// One that begins in its past would send all at once that was due meanwhile.
+    /// An agent that started in the past would send all overdue queries at once.
     fn start(&mut self, at: Instant, now: Instant) {
         self.armed = None;
         match at > now {
@@ -201,7 +200,7 @@ impl AgentLink {
         }
     }
 
-    /// Says something.
+    /// Sends a message.
     pub fn say(&mut self, message: FromAgent) {
         if self.is_over {
             return;
@@ -213,7 +212,7 @@ impl AgentLink {
         }
     }
 
-    /// Its run is over. Until the next one it says nothing: it may be that the lead reads nothing.
+    /// Ends its run. Until the next one it sends nothing, because the lead may not be reading.
     fn wait_for_next(&mut self) {
         (self.silence_max, self.beaten) = (Some(SETUP_MAX), None);
         (self.armed, self.has_run) = (None, false);
@@ -223,30 +222,30 @@ impl AgentLink {
         }
     }
 
-    /// Its own host asks this agent to end (SIGTERM): its lead gets what it has measured.
+    /// Its host asks this agent to end (SIGTERM): it sends its lead what it has measured.
     pub fn leave(&mut self) {
         self.is_leaving = true;
         self.say(FromAgent::Leaving);
         self.orders.push_back(Order::Interrupt);
     }
 
-    /// Its lead does not take what it says.
+    /// Its lead does not read its messages.
     pub fn overflow(&mut self) {
         self.abandon(Abandoned::Unheard);
     }
 
-    /// The time goes on.
+    /// Handles the passing of time.
     pub fn pass(&mut self, now: Instant) {
         if self.is_over {
             return;
         }
         if let Some(at) = self.armed.take_if(|at| now >= *at) {
-            // The others have begun, if its lead thinks that it has.
+            // The other agents have started if the lead considers this one able to.
             self.say(late(at, now));
         }
         match (self.silence_max, self.looks_until) {
             (_, Some(until)) if now >= until => self.abandon(Abandoned::Unheard),
-            // What was said while this process was stopped has yet to be read.
+            // Messages that came while this process was stopped have yet to be read.
             (Some(most), None) if now >= self.heard + (most - LAST_LOOK) => {
                 self.looks_until = Some(now + LAST_LOOK);
             }
@@ -258,7 +257,7 @@ impl AgentLink {
         }
     }
 
-    /// It says nothing more: its lead takes it for lost.
+    /// Ends the agent. It sends nothing more, so that its lead considers it lost.
     fn abandon(&mut self, why: Abandoned) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
@@ -278,12 +277,12 @@ impl AgentLink {
         each.min().unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// What it has to say next.
+    /// The next message to its lead.
     pub fn poll_message(&mut self) -> Option<FromAgent> {
         self.says.pop_front()
     }
 
-    /// What it is to do next.
+    /// The next order.
     pub fn poll_order(&mut self) -> Option<Order> {
         self.orders.pop_front()
     }
@@ -342,7 +341,7 @@ mod tests {
             now = link.next_due();
         }
         assert_eq!(orders(&mut link), []);
-        // Twice a second, and when it was told what to do.
+        // Twice a second, and once at its setup.
         assert_eq!(says(&mut link), 1 + 19);
         assert_eq!(now, at(70_000));
         link.pass(now);
@@ -368,7 +367,7 @@ mod tests {
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
     }
 
-    /// Stopped for a minute itself, it finds what its lead has said meanwhile.
+    /// Having been stopped for a minute, it finds the messages that its lead has sent meanwhile.
     #[test]
     fn an_agent_that_was_stopped_looks_once_more() {
         let mut link = AgentLink::new(at(0), DEAD_MAN);
@@ -388,7 +387,7 @@ mod tests {
     #[test]
     fn a_start_in_the_past_is_refused() {
         let mut link = AgentLink::new(at(0), DEAD_MAN);
-        // There is another try.
+        // The lead tries a later start.
         link.hear(ToAgent::Arm { at_ns: 10_000_000 }, at(25));
         assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
         assert_eq!(orders(&mut link), []);
@@ -422,11 +421,11 @@ mod tests {
             link.say(FromAgent::Record(record()));
             assert_eq!(orders(&mut link), [Order::RunOver]);
             says(&mut link);
-            // It was on its way when the record was said.
+            // These were on their way when the record was sent.
             for stale in [ToAgent::Stop, ToAgent::Interrupt, ToAgent::GiveUp] {
                 link.hear(stale, now);
             }
-            // The lead is at something else, and says now and then that it is there.
+            // The lead is busy otherwise, and sends heartbeats.
             for beat in 1..200 {
                 link.hear(ToAgent::Beat, now + Duration::from_secs(beat));
                 link.pass(now + Duration::from_secs(beat));
@@ -440,7 +439,7 @@ mod tests {
         link.say(FromAgent::Record(record()));
         link.hear(ToAgent::End, at(400_001));
         assert_eq!(orders(&mut link), [Order::RunOver, Order::End]);
-        // One whose lead says nothing at all ends.
+        // An agent whose lead sends nothing ends.
         let next = link.next_due();
         assert_eq!(next, at(400_001) + (SETUP_MAX - LAST_LOOK));
         link.pass(next);

@@ -1,9 +1,9 @@
-//! The clock of an agent on another host, beside that of its lead.
+//! The offset between the clocks of an agent on another host and of its lead.
 //!
-//! An agent says what its clock shows whenever it is asked. When it read it is not known, but that
-//! it was between question and answer: so half of the round trip is how wrong the difference may
-//! be, whatever the way there and the way back took. Clocks run at different rates, so what was
-//! seen some time ago may be wrong by more.
+//! An agent replies to each question with its clock's time. It read its clock at some instant
+//! between question and answer. So the error of the offset is at most half of the round trip,
+//! however that divides between the two directions. Clocks run at different rates, so the bound
+//! grows with the age of an exchange.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use proto::Instant;
 
 use crate::BEAT_EVERY;
 
-/// The most by which two clocks drift apart: 500 ppm, which is the most that Linux corrects.
+/// Maximum drift between two clocks: 500 ppm, the most that Linux corrects.
 const DRIFT_MAX_PPM: i128 = 500;
-/// Exchanges before a start; where each takes long, as many as there are in [`ENOUGH`].
+/// Exchanges before a start; if each takes long, as many as fit into [`ENOUGH`].
 const EXCHANGES: usize = 32;
 const EXCHANGES_MIN: usize = 3;
 const ENOUGH: Duration = Duration::from_secs(5);
-/// How long an exchange counts.
+/// How long an exchange is used.
 const EXCHANGE_LASTS: Duration = Duration::from_secs(20);
 /// How long an answer may take before the next question is asked.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -26,20 +26,20 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// A question and its answer, in nanoseconds of the two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
-    /// When it was asked, by the lead's clock.
+    /// When the question was sent, by the lead's clock.
     pub(crate) asked_ns: u64,
     /// What the agent's clock showed.
     pub(crate) theirs_ns: u64,
-    /// When the answer was there, by the lead's clock.
+    /// When the answer came, by the lead's clock.
     pub(crate) answered_ns: u64,
 }
 
-/// What the clock of an agent shows beside that of its lead.
+/// The offset of an agent's clock from that of its lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offset {
     /// Its time less the lead's.
     pub(crate) offset_ns: i128,
-    /// By how much that may be wrong.
+    /// Its maximum error.
     pub(crate) bound_ns: u64,
 }
 
@@ -49,7 +49,7 @@ impl Exchange {
         Duration::from_nanos(self.answered_ns.saturating_sub(self.asked_ns))
     }
 
-    /// The difference, as it is at an instant of the lead's clock after the exchange.
+    /// The offset at an instant of the lead's clock after the exchange.
     fn offset_at(&self, now: Instant) -> Offset {
         let (asked, answered) = (i128::from(self.asked_ns), i128::from(self.answered_ns));
         let age = i128::from(now.as_nanos().saturating_sub(self.asked_ns));
@@ -62,24 +62,24 @@ impl Exchange {
 }
 
 impl Offset {
-    /// What the agent's clock shows when the lead's shows that.
+    /// The agent's time at an instant of the lead's clock.
     pub(crate) fn theirs(&self, own: Instant) -> u64 {
         let theirs = i128::from(own.as_nanos()) + self.offset_ns;
         u64::try_from(theirs).unwrap_or_default()
     }
 }
 
-/// What is known of the clock of one agent.
+/// The recent exchanges with one agent.
 #[derive(Debug, Default)]
 pub(crate) struct AgentsClock {
     exchanges: VecDeque<Exchange>,
-    /// When it was asked last, and whether it has answered.
+    /// When the last question was sent; none once it is answered.
     asked: Option<Instant>,
     has_answered: bool,
 }
 
 impl AgentsClock {
-    /// True if it is to be asked now, and then it is: without a pause if that `hurries`.
+    /// True if a question is due now, which then counts as sent; without a pause if it `hurries`.
     pub(crate) fn is_due(&mut self, now: Instant, hurries: bool) -> bool {
         let pause = match (self.has_answered, hurries) {
             (true, true) => Duration::ZERO,
@@ -93,10 +93,10 @@ impl AgentsClock {
         is_due
     }
 
-    /// It has said what it shows.
+    /// Records an exchange.
     pub(crate) fn note(&mut self, exchange: Exchange) {
         self.has_answered = true;
-        // An answer to a question of another's clock is none.
+        // Ignore an answer to a question of another clock.
         if exchange.asked_ns > exchange.answered_ns {
             return;
         }
@@ -110,7 +110,7 @@ impl AgentsClock {
         }
     }
 
-    /// True if enough is known for a start: recent exchanges.
+    /// True if there are enough recent exchanges for a start.
     pub(crate) fn is_known(&self, now: Instant) -> bool {
         let ago = |time: Duration| now.as_nanos().saturating_sub(time.as_nanos() as u64);
         let counts_from = ago(EXCHANGE_LASTS);
@@ -126,14 +126,14 @@ impl AgentsClock {
         number >= EXCHANGES || (took_long && number >= EXCHANGES_MIN)
     }
 
-    /// How long an exchange takes, usually.
+    /// The usual duration of an exchange.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         let mut each: Vec<_> = self.exchanges.iter().map(Exchange::round_trip).collect();
         each.sort_unstable();
         each.get(each.len() / 2).copied()
     }
 
-    /// What it shows beside that of the lead at an instant of the latter.
+    /// Its offset at an instant of the lead's clock.
     pub(crate) fn offset(&self, now: Instant) -> Option<Offset> {
         let each = self.exchanges.iter().map(|it| it.offset_at(now));
         each.min_by_key(|it| it.bound_ns)
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// What is known of the clock of an agent by these exchanges.
+    /// The offset of an agent's clock by these exchanges.
     fn offset(exchanges: &[Exchange], now_ns: u64) -> Option<Offset> {
         let mut clock = AgentsClock::default();
         exchanges.iter().for_each(|it| clock.note(*it));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the ways take, and whichever clock is faster.
+        /// However long the two directions take, and whichever clock is faster.
         #[test]
         fn the_true_offset_is_within_the_bound(
             offset_s in 0_i64..100_000,
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(offset(&[], now), None);
     }
 
-    /// Agents that wait for others for minutes are asked again before they start.
+    /// Agents that wait for others for minutes get new questions before they start.
     #[test]
     fn only_recent_exchanges_let_a_start_happen() {
         let mut clock = AgentsClock::default();

@@ -1,4 +1,4 @@
-//! Messages as octets.
+//! Messages as bytes.
 //!
 //! A message is JSON, deflated with a checksum (RFC 1950), in one frame or several:
 //!
@@ -18,26 +18,26 @@ use serde::de::DeserializeOwned;
 
 const MARK: [u8; 3] = [0xF7, b'T', b'h'];
 const HEADER: usize = 8;
-/// Octets of a message in a frame: as much as is written at a time.
+/// Most bytes of a message in one frame, which is written at once.
 const FRAME_MAX: usize = 1 << 20;
-/// Octets of a deflated message, before and after its sender has said who it is. Records of 10,000
-/// clients have some megabytes, and names to ask for some tens.
+/// Most bytes of a deflated message, before and after its sender's greeting. Records of 10,000
+/// clients take a few megabytes, names to query some tens.
 const GREETING_MAX: usize = 64 << 10;
 const MESSAGE_MAX: usize = 256 << 20;
-/// An inflated message is at most this many times as long as the longest deflated one, which bounds
-/// what a few octets can be made to swell to.
+/// An inflated message is at most this many times as long as the longest deflated one: a bound
+/// against decompression bombs.
 const INFLATION_MAX: usize = 4;
-/// Of 1 to 10: an interval is a quarter of its size by it, and more gains little.
+/// From 1 to 10: it reduces an interval to a quarter, and higher levels gain little.
 const LEVEL: u8 = 3;
 
-/// Why octets are no messages. Nothing after them can be read.
+/// Why bytes cannot be decoded. Nothing after them can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// They begin otherwise: those of another program.
+    /// They do not begin like ours: another program sent them.
     Foreign(Vec<u8>),
     /// A message is longer than it may be.
     TooLong,
-    /// It cannot be inflated, or is none.
+    /// It cannot be inflated, or is not a message.
     Damaged(String),
 }
 
@@ -78,10 +78,10 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(octets)
 }
 
-/// Puts messages together from octets as they come.
+/// Assembles messages from bytes as they arrive.
 #[derive(Debug)]
 pub struct Decoder {
-    /// What has come and is no whole frame yet.
+    /// Bytes of an incomplete frame.
     octets: Vec<u8>,
     /// Frames of a message whose last one has not come.
     message: Vec<u8>,
@@ -98,7 +98,7 @@ impl Decoder {
         }
     }
 
-    /// For one that has yet to say who it is.
+    /// For a sender that has not greeted yet.
     pub fn of_stranger() -> Self {
         Decoder {
             message_max: GREETING_MAX,
@@ -106,17 +106,17 @@ impl Decoder {
         }
     }
 
-    /// It has said who it is.
+    /// The sender has greeted.
     pub fn let_in(&mut self) {
         self.message_max = MESSAGE_MAX;
     }
 
-    /// Takes what has come.
+    /// Takes bytes that have arrived.
     pub fn push(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
     }
 
-    /// The next message; none until more has come.
+    /// The next message; none until more bytes have arrived.
     ///
     /// # Errors
     /// [`FrameError`]: there are no further messages.
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::message::ToAgent;
 
-    /// Messages of these octets, which come in pieces of this length, and how they end.
+    /// The messages in these bytes, which arrive in pieces of this length, and how decoding ends.
     fn read(octets: &[u8], piece: usize) -> (Vec<String>, Result<(), FrameError>) {
         let mut decoder = Decoder::new();
         let mut messages = Vec::new();
@@ -195,7 +195,7 @@ mod tests {
             prop_assert_eq!(read(&octets, piece), (messages, Ok(())));
         }
 
-        /// Nothing that was not said passes for a message.
+        /// Damaged bytes are never decoded as a message.
         #[test]
         fn a_flipped_octet_is_found(
             message in ".{1,200}",
@@ -205,7 +205,7 @@ mod tests {
             let mut octets = encode(&message).unwrap();
             let place = place % octets.len();
             octets[place] ^= flipped;
-            // Behind it something follows, for a longer frame to be complete.
+            // More bytes follow, in case the flip makes the frame longer.
             let next = "x".repeat(100);
             octets.extend(encode(&next).unwrap());
             let (messages, _) = read(&octets, 1_000);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn long_messages_are_several_frames() {
-        // Octets that cannot be deflated much.
+        // Bytes that hardly compress.
         let mut state = 1_u64;
         let mut next = || {
             state = state
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(read(banner, 100).1, Err(foreign.clone()));
         assert_eq!(foreign.to_string(), "`Welcome to node-1!` is no message");
         assert!(read(b"\xF7W", 1).1.is_err());
-        // A length alone takes no memory.
+        // A length alone allocates no memory.
         let long = [0xF7, b'T', b'h', 0, 0xFF, 0xFF, 0xFF, 0xFF];
         assert_eq!(read(&long, 8).1, Err(FrameError::TooLong));
         let other = encode(&"no message of a lead").unwrap();

@@ -1,7 +1,7 @@
-//! What agents read: files that their lead has read, by the SHA-256 of their content.
+//! Inputs of agents: files that their lead has read, by the SHA-256 of their content.
 //!
-//! An agent opens no file of its own. What its lead has read travels in parts, in front of what the
-//! agent is to do, and is compared with its hash when it is whole.
+//! An agent opens no file of its own. The lead sends contents in parts, before the setup; a
+//! complete content is verified by its hash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 
 use crate::message::ToAgent;
 
-/// Octets of a part.
+/// Bytes of a part.
 const PART: usize = 256 << 10;
-/// Octets of one content: more than questions of any run fit into memory.
+/// Most bytes of one content: more than the questions of any run take.
 const LENGTH_MAX: u64 = 4 << 30;
 
 /// Contents by their hashes.
@@ -26,7 +26,7 @@ pub struct Inputs(BTreeMap<String, Arc<Vec<u8>>>);
 pub struct Part {
     /// SHA-256 of the whole, in hexadecimal digits.
     hash: String,
-    /// Octets of the whole.
+    /// Bytes of the whole.
     length: u64,
     /// In Base64.
     octets: String,
@@ -55,12 +55,12 @@ impl Inputs {
         self.0.values().map(|content| content.len()).sum()
     }
 
-    /// The contents but for those of these hashes, as they travel.
+    /// The messages with all contents except those of these hashes.
     pub fn messages(&self, known: &BTreeSet<String>) -> impl Iterator<Item = ToAgent> {
         let missing = self.0.iter().filter(|(hash, _)| !known.contains(*hash));
         missing.flat_map(|(hash, content)| {
             let length = content.len() as u64;
-            // One that is empty travels too.
+            // An empty content is sent too.
             let parts = content
                 .chunks(PART)
                 .chain(content.is_empty().then_some(&[][..]));
@@ -75,11 +75,11 @@ impl Inputs {
     }
 }
 
-/// Contents of which some have not come as a whole.
+/// Contents as they arrive, some of them incomplete.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     whole: Inputs,
-    /// What is not whole yet.
+    /// Incomplete contents.
     coming: BTreeMap<String, Vec<u8>>,
 }
 
@@ -87,7 +87,7 @@ impl Incoming {
     /// Takes the next part of a content.
     ///
     /// # Errors
-    /// It is none, or the whole is not what its hash says.
+    /// The part is invalid, or the whole does not match its hash.
     pub(crate) fn take(&mut self, part: Part) -> Result<(), String> {
         let octets = BASE64.decode(part.octets.as_bytes());
         let octets = octets.map_err(|error| format!("a part of an input: {error}"))?;
@@ -106,12 +106,12 @@ impl Incoming {
         Ok(())
     }
 
-    /// What has come as a whole.
+    /// The complete contents.
     pub(crate) fn whole(&self) -> Inputs {
         self.whole.clone()
     }
 
-    /// Keeps nothing of it.
+    /// Drops all contents.
     pub(crate) fn forget(&mut self) {
         *self = Incoming::default();
     }
@@ -126,7 +126,7 @@ pub fn hash(content: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// What comes of the messages of these inputs, each of which `change` may change.
+    /// The inputs received from the messages of these inputs, each of which `change` may alter.
     fn carried(inputs: &Inputs, change: impl Fn(usize, &mut Part)) -> Result<Inputs, String> {
         let mut incoming = Incoming::default();
         for (number, message) in inputs.messages(&BTreeSet::new()).enumerate() {

@@ -1,4 +1,4 @@
-//! A run that several processes share: what its lead and its agents say to each other, and when.
+//! A run of several processes: the messages between its lead and its agents, and their order.
 //!
 //! The *lead* is the process that decides a run, takes its agents through it and merges what they
 //! measured. An *agent* is a process that generates a share of the load. Both are state machines
@@ -14,22 +14,20 @@
 //! | running | `Go`; `Clock` or `Beat` twice a second | `Interval`, `Checkpoint` | a late start |
 //! | ended | | `Record` | |
 //!
-//! All begin at one instant, which [`ToAgent::Arm`] names. Where not all say in time that they can,
-//! the lead names a later one; nothing is sent before [`ToAgent::Go`]. An agent that hears that too
-//! late does not begin, which ends the run.
+//! All start at one instant, which [`ToAgent::Arm`] proposes. If not all confirm in time, the lead
+//! proposes a later one; no agent sends a query before [`ToAgent::Go`]. An agent that receives that
+//! too late does not start, which ends the run.
 //!
-//! An agent that hears nothing from its lead for [`DEAD_MAN`] ([`DEAD_MAN_HERE`] on the lead's own
-//! host), or is given nothing to do for two minutes, stops sending and ends. A lead that hears
-//! nothing from an agent takes it for lost: the result is then the last checkpoint of all agents
-//! ([`Outcome::degraded`]).
+//! An agent that receives nothing from its lead for [`DEAD_MAN`] ([`DEAD_MAN_HERE`] on the lead's
+//! own host), or no setup for two minutes, stops sending and ends. A lead considers a silent agent
+//! lost: the result is then the last checkpoint of all agents ([`Outcome::degraded`]).
 //!
 //! # Where to look
 //!
-//! * `message`: everything that is said; `frame`: the same as octets; `inputs`: what agents read.
+//! * `message`: the messages; `frame`: their encoding; `inputs`: files that agents need.
 //! * `lead`: the lead's side, `agent`: the agent's.
-//! * `seats`: which agents a run has that dial their lead.
-//! * `clocks`: what an agent's clock shows beside that of its lead, and by how much that may be
-//!   wrong.
+//! * `seats`: assigns agents that dial their lead to the run.
+//! * `clocks`: the offset of an agent's clock from that of its lead, with its maximum error.
 
 #![forbid(unsafe_code)]
 
@@ -50,12 +48,12 @@ pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, SoFar, Why};
 pub use message::{FromAgent, Hello, ToAgent, Told};
 pub use seats::{Join, Refusal, Seats};
 
-/// For how long an agent goes on without a word of its lead on another host.
+/// How long an agent continues without a message from its lead on another host.
 pub const DEAD_MAN: Duration = Duration::from_secs(10);
-/// The same of an agent that its lead has started on its own host. The end of the pipe tells that
-/// the lead's process has ended; one that says nothing waits for a CPU, or for a disk.
+/// The same for an agent on its lead's own host. There the end of the pipe shows that the lead's
+/// process has ended; a silent lead waits for a CPU, or for a disk.
 pub const DEAD_MAN_HERE: Duration = Duration::from_secs(60);
 /// How long an agent may take to stop sending.
 pub const STOP_MAX: Duration = Duration::from_secs(1);
-/// How often either side says that it is there.
+/// Interval of heartbeats in both directions.
 pub const BEAT_EVERY: Duration = Duration::from_millis(500);

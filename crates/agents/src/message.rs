@@ -1,4 +1,4 @@
-//! Everything that a lead and an agent say to each other.
+//! The messages between a lead and an agent.
 
 use engine::Progress;
 use measure::Interval;
@@ -13,41 +13,41 @@ use crate::seats::{Join, Refusal};
 /// Version of these messages.
 const PROTOCOL: u32 = 5;
 
-/// What a lead says.
+/// A message of a lead.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToAgent {
-    /// To one that has dialled: it has a part in the run.
+    /// To an agent that has dialled: it takes part in the run.
     Seated {
         /// Its number, from 0.
         index: u32,
         /// How many agents there are.
         count: u32,
     },
-    /// The same: it has none.
+    /// To an agent that has dialled: it is refused.
     Refused(Refusal),
-    /// A part of what there is to read.
+    /// A part of an input.
     Input(Part),
-    /// What it has been given to read is not needed for another run.
+    /// Drop all inputs: they are not needed for another run.
     Forget,
-    /// Then: what to do. With secrets, so it is on no command line.
+    /// After the inputs: the setup. It has secrets, so it is not passed on a command line.
     Setup(Value),
-    /// The same of a responder, which sends no load: it goes on while its lead says nothing.
+    /// The setup of a responder, which sends no load; it keeps running while its lead is silent.
     Serve(Value),
-    /// What does your clock show?
+    /// Asks for the time of the agent's clock.
     Clock {
-        /// What the lead's clock showed when this was written, in nanoseconds.
+        /// The lead's clock when this was written, in nanoseconds.
         asked_ns: u64,
     },
     /// Send the intervals of each group of clients too: a reader of the lead shows them.
     ShowGroups,
-    /// The lead is there: said to agents that are not asked for their clocks.
+    /// Heartbeat of the lead, for agents on its own host, which get no clock questions.
     Beat,
-    /// Can you start at this instant of your clock?
+    /// Proposes a start at this instant of the agent's clock.
     Arm {
         /// Nanoseconds.
         at_ns: u64,
     },
-    /// All agents can: start at it.
+    /// All agents have confirmed: start.
     Go {
         /// Nanoseconds.
         at_ns: u64,
@@ -56,38 +56,38 @@ pub enum ToAgent {
     Stop,
     /// The same, and wait for open queries for a second at most.
     Interrupt,
-    /// The same as `Stop`, because nothing was answered.
+    /// The same as `Stop`, because no query was answered.
     GiveUp,
-    /// There is no further run: last.
+    /// There is no further run; the last message.
     End,
 }
 
-/// What an agent says.
+/// A message of an agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromAgent {
-    /// First, from another host: who it is.
+    /// The first message from another host: its greeting.
     Hello(Hello),
-    /// First, from one that dials its lead: which agent it is.
+    /// The first message of an agent that dials its lead.
     Join(Join),
-    /// It is there.
+    /// Heartbeat.
     Beat,
     /// Its clients are set up.
     Ready,
-    /// What its clock shows.
+    /// The time of its clock.
     Clock {
-        /// As it was asked.
+        /// From the question.
         asked_ns: u64,
-        /// What its own clock showed when it read that.
+        /// Its own clock when it read the question.
         theirs_ns: u64,
     },
-    /// It can start at this instant of its clock.
+    /// Confirms the start at this instant of its clock.
     Armed {
         /// Nanoseconds.
         at_ns: u64,
     },
-    /// It cannot, since it is too late for that.
+    /// It cannot start, because it received the message too late.
     Late {
-        /// When it was to start.
+        /// The proposed or ordered start.
         at_ns: u64,
         /// When it noticed.
         now_ns: u64,
@@ -98,27 +98,27 @@ pub enum FromAgent {
     Interval {
         /// Of all its groups together.
         all: Box<Interval>,
-        /// Of each group, if the lead has asked for them: see [`FromAgent::of_progress`].
+        /// Of each group, if the lead has requested them: see [`FromAgent::of_progress`].
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<Interval>,
     },
     /// Its record until the end of that interval.
     Checkpoint(Box<RawValue>),
-    /// Its own host has asked it to end (SIGTERM): what follows is its last.
+    /// Its host asked it to end (SIGTERM); its last reports follow.
     Leaving,
     /// Its run is over, and it waits for the next.
     Record(Box<RawValue>),
     /// The addresses at which a responder listens, by transport.
     Listening(Value),
-    /// What a responder counted: last.
+    /// A responder's counters; the last message.
     Counters(Vec<u64>),
-    /// Why it could not: last.
+    /// Its error; the last message.
     Failed(Told),
 }
 
 impl FromAgent {
-    /// An interval that has ended. Of its groups counts and latency alone are sent: each adds about
-    /// a quarter of the octets.
+    /// An interval that has ended. Of groups only counts and latency are sent; each adds about a
+    /// quarter of the bytes.
     pub fn of_progress(progress: &Progress, shows_groups: bool) -> FromAgent {
         let all = &progress.interval;
         let groups = progress.groups.iter().filter(|_| shows_groups);
@@ -129,8 +129,8 @@ impl FromAgent {
     }
 }
 
-/// What a lead shows of a group. One that has no worker here, or no longer, did nothing in the time
-/// of `all`: agents are merged by the times of their intervals.
+/// The figures of a group that a lead shows. A group without a running worker here is empty for the
+/// time of `all`, because agents are merged by the times of their intervals.
 fn counts_and_latency(group: &Interval, all: &Interval) -> Interval {
     let time = match group.length_ns() {
         0 => all,
@@ -148,7 +148,7 @@ fn counts_and_latency(group: &Interval, all: &Interval) -> Interval {
     }
 }
 
-/// An error that an agent tells.
+/// An error that an agent reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// What happened.
@@ -159,26 +159,26 @@ pub struct Told {
     pub code: u8,
 }
 
-/// Who an agent on another host is, so that only equal programs run together.
+/// Greeting of an agent on another host, so that only equal programs run together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     protocol: u32,
-    /// Of the record.
+    /// Schema of the record.
     schema: String,
-    /// Of the program.
+    /// Version of the program.
     version: String,
-    /// Which program it is: its build ID, or SHA-256 of its file.
+    /// The program's build ID, or SHA-256 of its file.
     binary: String,
     /// CPUs that it may use.
     pub cpus: u32,
     /// Files that it may have open.
     pub open_files_max: u64,
-    /// The network that it is in: that of its host, or a namespace; none if that is not known.
+    /// Its network: that of its host, or a namespace; none if not known.
     pub network: Option<String>,
 }
 
 impl Hello {
-    /// Of a program whose file has that hash, and what its host gives it.
+    /// The greeting of a program with this hash, with its host's limits.
     pub fn new(
         binary: String,
         (cpus, open_files_max): (u32, u64),

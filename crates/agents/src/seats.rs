@@ -1,21 +1,22 @@
-//! Which agents a run has that dial their lead: each has a number, and each number has one agent.
+//! Seats of a run for agents that dial their lead: each agent has a number, and each number one
+//! agent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::Hello;
 
-/// What an agent says first that dials its lead.
+/// The first message of an agent that dials its lead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
     /// Its number, from 0.
     pub index: u32,
-    /// What people call it: its host, or its pod.
+    /// Its displayed name: its host, or its pod.
     pub name: String,
-    /// Who it is.
+    /// Its greeting.
     pub hello: Hello,
 }
 
-/// Why an agent that dialled its lead has no part in the run.
+/// Why an agent that dialled its lead was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// It is another program; what is different.
@@ -31,7 +32,7 @@ pub enum Refusal {
 impl Refusal {
     /// The exit code of an agent's process that was refused.
     pub const EXIT_CODE: u8 = 95;
-    /// The same where it came too late.
+    /// The exit code of one that came too late.
     pub const LATE_EXIT_CODE: u8 = 96;
 
     /// The exit code that fits this refusal.
@@ -43,7 +44,7 @@ impl Refusal {
     }
 }
 
-/// Who has which number.
+/// The agent of each number.
 #[derive(Debug)]
 pub struct Seats {
     own: Hello,
@@ -81,12 +82,12 @@ impl Seats {
         }
     }
 
-    /// The agent of that number has gone before the run: another one may take its seat.
+    /// Frees the seat of an agent that has gone before the run.
     pub fn free(&mut self, index: usize) {
         self.names[index] = None;
     }
 
-    /// The run begins with those that are there: all others are late.
+    /// Begins the run with the seated agents: all others are late.
     pub fn close(&mut self) {
         self.is_closed = true;
     }
@@ -96,7 +97,7 @@ impl Seats {
         self.names.len() as u32
     }
 
-    /// The numbers, from 0, of the agents that are not there.
+    /// The numbers, from 0, of the empty seats.
     pub fn missing(&self) -> Vec<u32> {
         let numbered = (0..).zip(&self.names);
         let missing = numbered.filter(|(_, name)| name.is_none());

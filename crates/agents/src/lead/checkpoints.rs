@@ -1,5 +1,5 @@
-//! What a lead keeps so that an agent that is lost does not take the result with it: the last
-//! checkpoint that all agents have told, and what each has done since.
+//! What a lead keeps so that the loss of an agent does not lose the result: the last checkpoint of
+//! all agents, and what each has reported since.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use measure::{Counts, Degraded, Interval, Intervals, RunRecord};
 use super::fate::Known;
 use super::place;
 
-/// What all agents have told, as far as it is needed after the loss of one.
+/// The agents' reports, as far as they are needed after the loss of one.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
-    /// Checkpoints that some agents have told and others have not, by their interval from 1: the
-    /// records as they came.
+    /// Checkpoints that only some agents have reported, by interval number from 1: the records as
+    /// they came.
     told: BTreeMap<u64, Vec<Option<String>>>,
-    /// The last one that all have told.
+    /// The last checkpoint that all have reported.
     common: Option<Common>,
     each: Vec<Since>,
-    /// From the first loss on: the intervals, after the last common checkpoint, of those that were
-    /// not lost then.
+    /// From the first loss on: the intervals of the remaining agents after the last common
+    /// checkpoint.
     degraded: Option<Gathering>,
 }
 
@@ -32,15 +32,15 @@ struct Common {
     intervals: Intervals,
 }
 
-/// What an agent has told.
+/// An agent's reports.
 #[derive(Clone, Debug, Default)]
 struct Since {
     intervals_told: u64,
-    /// When the last of them ended.
+    /// End of the last interval that it reported.
     told_until_ns: u64,
-    /// What all of them have counted together.
+    /// Counts of all its intervals together.
     counts: Counts,
-    /// Until the first loss, its intervals after the last common checkpoint, by their numbers.
+    /// Until the first loss: its intervals after the last common checkpoint, by number.
     intervals: VecDeque<(u64, Interval)>,
     /// Its record, if its run is over.
     record: Option<String>,
@@ -53,14 +53,14 @@ pub(super) struct Loss {
     pub(super) how: String,
     /// Nanoseconds since the start of the measured run.
     pub(super) noticed_ns: u64,
-    /// Queries that it may have sent in the time of which nothing is known, at most.
+    /// Upper bound of the queries that it sent after its last report.
     pub(super) sent_unknown_max: u64,
 }
 
-/// What a run came to.
+/// The results of all agents at the end.
 pub(super) struct Ended {
     pub(super) records: Vec<RunRecord>,
-    /// Those until the last common checkpoint, if an agent was lost.
+    /// The intervals until the last common checkpoint, if an agent was lost.
     pub(super) intervals: Option<Intervals>,
     pub(super) degraded: Option<Degraded>,
 }
@@ -75,7 +75,7 @@ impl Checkpoints {
         }
     }
 
-    /// An agent has ended an interval.
+    /// Takes an interval of an agent.
     pub(super) fn add(&mut self, agent: usize, interval: &Interval) {
         let since = &mut self.each[agent];
         since.intervals_told += 1;
@@ -91,7 +91,7 @@ impl Checkpoints {
         }
     }
 
-    /// The record of an agent whose run is over, which stands for its later checkpoints.
+    /// Takes the record of an agent whose run is over; it replaces its later checkpoints.
     pub(super) fn end(&mut self, agent: usize, record: &str) {
         self.each[agent].record = Some(record.to_owned());
         if let Some(degraded) = &mut self.degraded {
@@ -99,8 +99,8 @@ impl Checkpoints {
         }
     }
 
-    /// The record of an agent at the end of the interval that it told last. True once all have told
-    /// it; `intervals` are those of all until then.
+    /// Takes an agent's record at the end of the interval that it reported last. True once all have
+    /// reported it; `intervals` are those of all until then.
     pub(super) fn note(
         &mut self,
         agent: usize,
@@ -108,7 +108,7 @@ impl Checkpoints {
         intervals: impl FnOnce() -> Intervals,
     ) -> bool {
         if self.degraded.is_some() {
-            // There will be no further one of all.
+            // After a loss there are no more common checkpoints.
             return false;
         }
         let (number, agents) = (self.each[agent].intervals_told, self.each.len());
@@ -144,7 +144,7 @@ impl Checkpoints {
         self.common.is_some()
     }
 
-    /// Until when is known what an agent did, in nanoseconds since the start of the measured run.
+    /// Until when an agent's reports reach, in nanoseconds since the start of the measured run.
     fn known_until_ns(&self, agent: usize) -> u64 {
         let common = self.common.as_ref().map(|it| it.intervals.end_ns());
         self.each[agent]
@@ -152,10 +152,10 @@ impl Checkpoints {
             .max(common.unwrap_or_default())
     }
 
-    /// What is known of an agent that is lost so long after the start of the measured run.
+    /// What is known of an agent that was lost `run` after the start of the measured run.
     ///
     /// # Errors
-    /// What it said cannot be understood.
+    /// Its record cannot be read.
     pub(super) fn known(&self, agent: usize, run: Duration) -> Result<Known, String> {
         let until = Duration::from_nanos(self.known_until_ns(agent));
         let common = self.common.as_ref().map(|common| &common.records[agent]);
@@ -173,7 +173,7 @@ impl Checkpoints {
         self.each[agent].lost = Some(loss);
         self.told.clear();
         if let Some(degraded) = &mut self.degraded {
-            // What it has told before is there.
+            // Its earlier intervals are complete.
             degraded.end(place(agent));
             return;
         }
@@ -194,11 +194,11 @@ impl Checkpoints {
         self.degraded = Some(degraded);
     }
 
-    /// The records of all agents, once nothing more comes: if one was lost, those of the last
-    /// common checkpoint, and beside them what is known of the time after that.
+    /// The records of all agents at the end. If one was lost, they are those of the last common
+    /// checkpoint, with what is known of the time after it.
     ///
     /// # Errors
-    /// An agent, and why its record cannot be read.
+    /// The agent, and why its record cannot be read.
     pub(super) fn finish(mut self) -> Result<Ended, (usize, String)> {
         let read = |(agent, text): (usize, &String)| {
             RunRecord::from_json(text).map_err(|reason| (agent, reason))
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// However long others go on after a loss, little of it is kept.
+    /// However long others continue after a loss, memory stays bounded.
     #[test]
     fn what_is_kept_after_a_loss_is_bounded() {
         let mut checkpoints = Checkpoints::new(3);
@@ -290,7 +290,7 @@ mod tests {
             }
             assert!(checkpoints.told.is_empty());
         }
-        // The next one is lost long after the first, and all that it told before is there.
+        // The second is lost long after the first, and all its earlier reports are kept.
         checkpoints.lose(2, loss());
         checkpoints.add(0, &interval(10_000, 1_000));
         let gathering = checkpoints.degraded.take().unwrap();

@@ -1,4 +1,4 @@
-//! How much a lost agent may have sent of which nothing is known.
+//! Upper bound of the queries that a lost agent sent and did not report.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ const DEVIATIONS: f64 = 8.0;
 
 /// What is known of a lost agent.
 pub(super) struct Known {
-    /// Since the last interval that it told.
+    /// Since the last interval that it reported.
     pub(super) silence: Duration,
     /// Since the start of the measured run.
     pub(super) run: Duration,
-    /// What it had counted in warm-up and measured run, as far as it told.
+    /// What it had counted in warm-up and measured run, as far as it reported.
     pub(super) warmup: Counts,
     pub(super) total: Counts,
 }
 
-/// More queries than this it has not sent beside those that it told, as one of so many agents: as
-/// many as were due, or as can be sent in that time.
+/// Upper bound of the queries that it sent beside those reported, as one of `agents` agents: the
+/// number that was due, or that can be sent in that time.
 pub(super) fn sent_max(plans: &[Plan], agents: usize, known: &Known) -> u64 {
     let threads = plans.iter().map(|plan| plan.workers).max();
     let threads = u64::from(threads.unwrap_or(1)).div_ceil(agents as u64);
@@ -31,7 +31,7 @@ pub(super) fn sent_max(plans: &[Plan], agents: usize, known: &Known) -> u64 {
     let due = plans.iter().map(|plan| due_max(plan, threads, known.run));
     let due: Option<f64> = due.sum();
     let dealt_with = [&known.warmup, &known.total].map(|counts| {
-        // What waited then may have been sent later.
+        // Queries waiting at its last report may have been sent later.
         let not_sent = counts.not_sent.total() - counts.not_sent.run_ended;
         counts.sent + not_sent
     });
@@ -39,7 +39,7 @@ pub(super) fn sent_max(plans: &[Plan], agents: usize, known: &Known) -> u64 {
     rest.map_or(most, |rest| most.min(rest.max(0.0))).ceil() as u64
 }
 
-/// Queries of a group that were due at one of its agents, at most; none if time alone does not make
+/// Upper bound of a group's queries that were due at one agent; none if time alone does not make
 /// them due, or if they may be sent more than once.
 fn due_max(plan: &Plan, threads: u64, run: Duration) -> Option<f64> {
     let Arrival::Open {
@@ -54,7 +54,7 @@ fn due_max(plan: &Plan, threads: u64, run: Duration) -> Option<f64> {
     let share = threads as f64 / f64::from(plan.workers.max(1));
     let mean = rate_qps * share.min(1.0) * (plan.warmup + run).as_secs_f64();
     let bursts = f64::from(burst) * threads as f64;
-    // Bursts are random, not the queries in them.
+    // The arrivals of bursts are random, not the queries within one.
     Some(mean + DEVIATIONS * (mean * f64::from(burst)).sqrt() + 2.0 * bursts)
 }
 
@@ -99,7 +99,7 @@ mod tests {
             warmup: Counts::default(),
             total: counts(sent, 100),
         };
-        // One of two agents. Due in 10 s: 10,000, and 8 times 100 for random arrivals.
+        // Half of the load of two agents. Due in 10 s: 10,000, and 8 times 100 for random arrivals.
         let most = |known: &Known| sent_max(std::slice::from_ref(&open), 2, known);
         let rest = most(&known(1, 9_000));
         assert!((1_800..1_810).contains(&rest), "{rest}");

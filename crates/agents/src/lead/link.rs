@@ -1,4 +1,4 @@
-//! What a lead knows of one agent.
+//! A lead's state of one agent.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::BEAT_EVERY;
 use crate::clocks::{AgentsClock, Exchange, Offset};
 use crate::message::{Hello, ToAgent};
 
-/// How far an agent is.
+/// State of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It has yet to say who it is.
+    /// It has not greeted yet.
     Greeting,
     /// It prepares its share.
     Preparing,
@@ -21,27 +21,27 @@ pub(super) enum State {
     Ready,
     /// It starts, or has started.
     Running,
-    /// Its record is there.
+    /// Its record has come.
     Ended,
-    /// Nothing more comes from it, though its run was not over.
+    /// It sends nothing more although its run was not over.
     Lost,
 }
 
-/// Whether it can start when it was asked to.
+/// Whether it can start at the proposed instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Armed {
-    /// It was not asked.
+    /// No start was proposed.
     No,
-    /// It was asked to start at this instant of its clock.
+    /// A start at this instant of its clock was proposed.
     Asked(u64),
-    /// It can.
+    /// It has confirmed.
     Yes,
-    /// It is too late for that.
+    /// It received the proposal too late.
     Late,
 }
 
 impl Armed {
-    /// It says whether it can start at that instant of its clock.
+    /// Handles its reply to a start proposed for `at_ns` of its clock.
     pub(super) fn hear(&mut self, at_ns: u64, can: bool) {
         if *self == Armed::Asked(at_ns) {
             *self = match can {
@@ -60,12 +60,12 @@ pub(super) struct LeadLink {
     clock: AgentsClock,
     at_start: Option<Offset>,
     beaten: Option<Instant>,
-    /// For how long it has said nothing, as far as the lead itself was at work.
+    /// How long it has sent nothing, not counting pauses of the lead itself.
     pub(super) silence: Duration,
     pub(super) armed: Armed,
-    /// When it is to start, by its clock.
+    /// Its start, by its clock.
     starts_ns: u64,
-    /// For how long it has ended no interval, as far as the lead itself was at work.
+    /// How long it has ended no interval, not counting pauses of the lead itself.
     pub(super) stalled: Duration,
     /// Its first queries have all failed.
     pub(super) is_vain: bool,
@@ -93,7 +93,7 @@ impl LeadLink {
         }
     }
 
-    /// True if it has more to tell.
+    /// True if more reports are expected of it.
     pub(super) fn is_at_work(&self) -> bool {
         !matches!(self.state, State::Ended | State::Lost)
     }
@@ -102,8 +102,8 @@ impl LeadLink {
         self.place != Place::Here
     }
 
-    /// What it is told now and then, if it is time for that: clocks are asked one question after
-    /// the other before a start.
+    /// The heartbeat or clock question to send, if one is due; before a start, clock questions
+    /// follow each other without a pause.
     pub(super) fn beat(&mut self, now: Instant, is_before_start: bool) -> Option<ToAgent> {
         if !self.is_at_work() || self.state == State::Greeting {
             return None;
@@ -137,7 +137,7 @@ impl LeadLink {
         self.clock.round_trip()
     }
 
-    /// It is to start at that instant: what its clock shows then.
+    /// Proposes a start; returns that instant by the agent's clock.
     pub(super) fn arm(&mut self, start: Instant, now: Instant) -> u64 {
         self.at_start = self.clock.offset(now);
         let offset = self.clock.offset(start);
@@ -146,7 +146,7 @@ impl LeadLink {
         at_ns
     }
 
-    /// It starts then, by its own clock; none if it has been lost.
+    /// Orders the start; returns its instant by the agent's clock, none if the agent is lost.
     pub(super) fn go(&mut self) -> Option<u64> {
         if self.state == State::Ready {
             self.state = State::Running;
@@ -155,7 +155,7 @@ impl LeadLink {
         None
     }
 
-    /// What is known of its clock by now.
+    /// Its clock's offset, as far as it is known.
     pub(super) fn clock(&self, now: Instant) -> Option<AgentClock> {
         let (start, end) = self.at_start.zip(self.clock.offset(now))?;
         Some(AgentClock {

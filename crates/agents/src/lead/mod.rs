@@ -1,4 +1,4 @@
-//! The lead's side: takes its agents through a run, and keeps what they say of it.
+//! The lead's side: takes its agents through a run, and merges their reports.
 
 mod checkpoints;
 mod fate;
@@ -20,26 +20,25 @@ use checkpoints::{Checkpoints, Loss};
 use fate::sent_max;
 use link::{Armed, LeadLink, State};
 
-/// How long all may take until they have said who they are.
+/// How long all agents may take to greet.
 const GREETING_MAX: Duration = Duration::from_secs(60);
-/// For how long an agent may say nothing, while its lead is at work itself.
+/// How long an agent may send nothing, not counting pauses of the lead itself.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// How often the lead has its turn at least; what takes longer was its own pause.
+/// Longest time between two turns of the lead; anything longer was a pause of its own.
 const TURN: Duration = Duration::from_millis(20);
-/// Time until the common start, at least: all have to hear of it, to say that they can and to hear
-/// that all can, on hosts whose CPUs are busy.
+/// Time until the common start, at least: proposal, confirmations and order have to travel between
+/// hosts whose CPUs are busy.
 const START_DELAY: Duration = Duration::from_millis(400);
 /// The same in round trips to the agent that answers last.
 const START_ROUND_TRIPS: u32 = 8;
-/// The part of that time in which all have to say that they can. The rest is for hearing that all
-/// can: an agent that pauses for as long as the rest, at any instant, starts in time or puts the
-/// start off.
+/// Share (1 / this) of that time in which all have to confirm. The rest is for the order: an agent
+/// that pauses for as long as the rest, at any instant, starts in time or postpones the start.
 const ARMED_WITHIN: u32 = 4;
-/// Most intervals of groups that agents send at a time, all agents together: four groups of 1,000
-/// agents, which double the octets of their intervals. And most groups.
+/// Most intervals of groups that all agents together send at a time (four groups of 1,000 agents,
+/// which double the bytes of their intervals), and most groups.
 const GROUP_INTERVALS_MAX: usize = 4_096;
 const GROUPS_SHOWN_MAX: usize = 64;
-/// How often a start is put off: the time until the next one is twice as long, up to a limit.
+/// How often a start is postponed; the delay doubles each time, up to a limit.
 const PUT_OFF_MAX: u32 = 20;
 const DOUBLINGS_MAX: u32 = 5;
 
@@ -48,42 +47,42 @@ const DOUBLINGS_MAX: u32 = 5;
 pub enum Place {
     /// On the host of its lead, whose clock it shares.
     Here,
-    /// On this other host; it says first who it is.
+    /// On this other host; it has to greet first.
     Host(String),
 }
 
-/// What a lead knows of the run that it leads.
+/// The run of a lead, as far as the lead needs to know it.
 #[derive(Clone, Debug)]
 pub struct RunShape {
     /// The plans of its groups, for all agents together.
     pub plans: Vec<Plan>,
     /// What happens when an agent is lost.
     pub on_loss: OnAgentLoss,
-    /// It ends early where the first queries of all agents have failed.
+    /// It ends early if the first queries of all agents have failed.
     pub gives_up: bool,
-    /// A reader shows the groups while the run goes on, as far as their intervals are not too many.
+    /// A reader shows the groups during the run, unless they have too many intervals.
     pub shows_groups: bool,
 }
 
-/// What has come about.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Event {
-    /// All agents of other hosts have said who they are: [`Lead::prepare`] is next.
+    /// All agents of other hosts have greeted: [`Lead::prepare`] is next.
     Greeted,
     /// All begin at this instant of the lead's clock.
     Starts(Instant),
     /// An interval is over at all agents.
     Progress(Box<Progress>),
-    /// There is a checkpoint of all agents, until the interval that was shown last.
+    /// All agents have reported the checkpoint at the end of the interval that was shown last.
     Checkpoint,
-    /// Nothing more comes from this agent: whatever carries its messages can end.
+    /// This agent is lost: its transport can be closed.
     Lost(usize),
 }
 
-/// Why there is no result: all agents are to be ended.
+/// Why there is no result; all agents are to be ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The agent that it comes from.
+    /// The agent that caused it.
     pub agent: usize,
     /// What it did.
     pub why: Why,
@@ -94,21 +93,21 @@ pub struct Failure {
 pub enum Why {
     /// It is another program.
     Refused(String),
-    /// It did not say in time who it is.
+    /// It did not greet within this time.
     NoGreeting(Duration),
-    /// It said why it could not.
+    /// It reported an error.
     Told(Told),
-    /// It said what has no place there.
+    /// It sent a message that is invalid in its state.
     Invalid(String),
-    /// It said nothing for this time.
+    /// It sent nothing for this time.
     Silent(Duration),
     /// Its workers ended no interval for this time.
     Stalled(Duration),
-    /// It never said in time that it could start.
+    /// It never confirmed a start in time.
     NotAwake,
-    /// Nothing: the run was ended before it began.
+    /// The run was stopped before it began.
     Stopped,
-    /// It heard of the start this much too late.
+    /// It received the start order this much too late.
     Late(Duration),
     /// It ended before its time.
     Ended(String),
@@ -134,22 +133,22 @@ impl Why {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What each agent has measured, or had until the last checkpoint of all.
+    /// What each agent has measured; if one was lost, until the last checkpoint of all.
     pub records: Vec<RunRecord>,
     /// The intervals of all together.
     pub intervals: Intervals,
     /// If agents were lost: what is known beside the last checkpoint of all.
     pub degraded: Option<Degraded>,
-    /// What is known of the clocks of agents on other hosts.
+    /// Clock offsets of agents on other hosts.
     pub clocks: Vec<Option<AgentClock>>,
     /// When the measured run began, by the lead's clock.
     pub run_start: Instant,
 }
 
-/// The last checkpoint of all agents, while the run goes on.
+/// The last checkpoint of all agents, during the run.
 #[derive(Debug)]
 pub struct SoFar {
     records: Vec<String>,
@@ -158,8 +157,8 @@ pub struct SoFar {
 }
 
 impl SoFar {
-    /// The same as what a run comes to, with the intervals until then. Reads the records of all
-    /// agents, which takes its time; none if one cannot be read.
+    /// The result so far, with the intervals until then. Slow, because it parses the records of all
+    /// agents; none if one cannot be read.
     pub fn outcome(self, intervals: Intervals) -> Option<Outcome> {
         let read = self.records.iter().map(|it| RunRecord::from_json(it).ok());
         Some(Outcome {
@@ -177,14 +176,14 @@ impl SoFar {
 pub struct Lead {
     links: Vec<LeadLink>,
     shape: RunShape,
-    /// Who the lead is, as agents on other hosts have to be.
+    /// The lead's identity, which agents on other hosts have to match.
     own: Option<Hello>,
     began: Instant,
     passed: Instant,
-    /// The start that agents are asked for.
+    /// The proposed start.
     arming: Option<Arming>,
     put_off: u32,
-    /// They were told what to do.
+    /// They have their setup.
     is_prepared: bool,
     /// When the measured run starts.
     run_start: Option<Instant>,
@@ -193,28 +192,28 @@ pub struct Lead {
     says: VecDeque<(usize, ToAgent)>,
     events: VecDeque<Event>,
     failure: Option<Failure>,
-    /// The intervals that the agents have told.
+    /// The intervals that the agents have reported.
     gathering: Gathering,
     /// Those of each group, if they are shown.
     groups: Option<Gathering>,
     checkpoints: Checkpoints,
 }
 
-/// A start that agents were asked for.
+/// A start proposed to the agents.
 #[derive(Debug)]
 struct Arming {
     start: Instant,
-    /// If not all have said by then that they can, it is put off.
+    /// It is postponed if not all have confirmed by then.
     decides: Instant,
 }
 
-/// Where the intervals of an agent are gathered: as those of one worker.
+/// The key under which an agent's intervals are gathered, as if it were one worker.
 fn place(agent: usize) -> (usize, usize) {
     (agent, 0)
 }
 
 impl Lead {
-    /// Of agents at these places; `own` is who the lead is, if some are on other hosts.
+    /// A lead of agents at these places; `own` is the lead's identity, if some are on other hosts.
     pub fn new(places: &[Place], own: Option<Hello>, now: Instant) -> Self {
         let count = places.len();
         let greets = places.iter().any(|it| *it != Place::Here);
@@ -248,7 +247,7 @@ impl Lead {
         }
     }
 
-    /// Of the same agents, for the next run.
+    /// A lead of the same agents, for the next run.
     #[must_use]
     pub fn next(&self, now: Instant) -> Lead {
         let places: Vec<Place> = self.links.iter().map(|link| link.place.clone()).collect();
@@ -262,24 +261,24 @@ impl Lead {
         next
     }
 
-    /// Who the agents of other hosts are.
+    /// The greetings of agents on other hosts.
     pub fn hellos(&self) -> impl Iterator<Item = &Hello> {
         self.links.iter().filter_map(|link| link.hello.as_ref())
     }
 
-    /// Where each agent is, whether more is expected of it, and whether it was lost.
+    /// For each agent: its place, whether more reports are expected, whether it was lost.
     pub fn agents(&self) -> impl Iterator<Item = (&Place, bool, bool)> {
         let each = self.links.iter();
         each.map(|link| (&link.place, link.is_at_work(), link.state == State::Lost))
     }
 
-    /// True while that agent has yet to say who it is.
+    /// True while that agent has not greeted.
     pub fn is_greeting(&self, agent: usize) -> bool {
         self.links[agent].state == State::Greeting
     }
 
-    /// All agents have been sent what to do ([`ToAgent::Setup`], which whoever carries messages
-    /// encodes once for all). `shape` is the run.
+    /// Records that all agents have been sent [`ToAgent::Setup`], which the transport encodes once
+    /// for all. `shape` is the run.
     pub fn prepare(&mut self, shape: RunShape) {
         (self.shape, self.is_prepared) = (shape, true);
         let (agents, groups) = (self.links.len(), self.shape.plans.len());
@@ -291,11 +290,11 @@ impl Lead {
         }
     }
 
-    /// An agent says something, which was read at `now`.
+    /// Handles a message of an agent that was read at `now`.
     pub fn hear(&mut self, agent: usize, message: FromAgent, now: Instant) {
         self.links[agent].silence = Duration::ZERO;
         if self.failure.is_some() || !self.links[agent].is_at_work() {
-            // What a lost agent had said before is of no use any more.
+            // Messages that a lost agent sent before are ignored.
             return;
         }
         let heard = self.take(agent, message, now);
@@ -314,7 +313,7 @@ impl Lead {
         }
         self.gathering.settle(|progress| {
             let mut progress = Box::new(progress.clone());
-            // They have come in the same messages.
+            // These came in the same messages.
             progress.groups = of_groups.pop_front().unwrap_or_default();
             self.events.push_back(Event::Progress(progress));
         });
@@ -336,7 +335,7 @@ impl Lead {
         Ok(())
     }
 
-    /// Nothing more comes from an agent that is to be gathered.
+    /// Ends the gathering of an agent's intervals.
     fn end_gathering(&mut self, agent: usize) {
         self.gathering.end(place(agent));
         if let Some(groups) = &mut self.groups {
@@ -414,13 +413,13 @@ impl Lead {
         Ok(())
     }
 
-    /// A part of a long message has been written to an agent, or has come from it.
+    /// Records that part of a long message has been written to an agent, or has come from it.
     pub fn moves(&mut self, agent: usize) {
         let link = &mut self.links[agent];
         (link.silence, link.stalled) = (Duration::ZERO, Duration::ZERO);
     }
 
-    /// Nothing more comes from an agent: so ended its process, or what carried its messages.
+    /// An agent's process or transport has ended; `how` describes it.
     pub fn gone(&mut self, agent: usize, how: String, now: Instant) {
         if self.failure.is_some() || !self.links[agent].is_at_work() {
             return;
@@ -432,7 +431,7 @@ impl Lead {
         self.lose(agent, why, now);
     }
 
-    /// All are to end early, and report. Before the start there is nothing to report.
+    /// Makes all agents end early and report. Before the start there is nothing to report.
     pub fn stop(&mut self) {
         if self.run_start.is_none() {
             return self.fail(0, Why::Stopped);
@@ -442,7 +441,7 @@ impl Lead {
         }
     }
 
-    /// The same, and to wait for open queries for a second at most.
+    /// The same, but they wait for open queries for a second at most.
     pub fn interrupt(&mut self) {
         if self.run_start.is_none() {
             return self.fail(0, Why::Stopped);
@@ -461,7 +460,7 @@ impl Lead {
         }
     }
 
-    /// The time goes on: to be called every 20 ms at least.
+    /// Handles the passing of time; to be called every 20 ms at least.
     pub fn pass(&mut self, now: Instant) {
         let passed = Duration::from_nanos(now.nanos_since(self.passed));
         self.passed = now;
@@ -478,7 +477,7 @@ impl Lead {
         self.arm_if_due(now);
     }
 
-    /// Time in which the lead was stopped itself does not count.
+    /// Adds to the agents' silence; time in which the lead itself was stopped does not count.
     fn note_silence(&mut self, passed: Duration, now: Instant) {
         let greeting = Duration::from_nanos(now.nanos_since(self.began));
         let stalled_max = self.stalled_max();
@@ -509,7 +508,7 @@ impl Lead {
         }
     }
 
-    /// For how long an agent may end no interval: at the end it waits for responses.
+    /// How long an agent may end no interval: at the end it waits for responses.
     fn stalled_max(&self) -> Duration {
         let each = self.shape.plans.iter();
         let longest = each.map(|plan| plan.interval.max(plan.timeout)).max();
@@ -521,7 +520,7 @@ impl Lead {
         links.all(|link| !matches!(link.state, State::Greeting | State::Preparing))
     }
 
-    /// Asks all whether they can start at an instant, and at a later one if not all can.
+    /// Proposes a start to all, and a later one if not all confirm.
     fn arm_if_due(&mut self, now: Instant) {
         if self.run_start.is_some() || self.failure.is_some() || !self.is_ready() {
             return;
@@ -554,8 +553,8 @@ impl Lead {
         });
     }
 
-    /// Once all have said that they can start, they do: all at the same instant of the lead's
-    /// clock, each by its own clock.
+    /// Orders the start once all have confirmed: at one instant of the lead's clock, sent to each
+    /// by its own clock.
     fn start_when_armed(&mut self, now: Instant) {
         let can_start = |arming: &mut Arming| {
             let is_armed = self.links.iter().all(|link| link.armed == Armed::Yes);
@@ -578,7 +577,7 @@ impl Lead {
         self.failure.get_or_insert(Failure { agent, why });
     }
 
-    /// An agent says nothing more, though its run is not over.
+    /// Declares an agent lost whose run is not over.
     fn lose(&mut self, agent: usize, why: Why, now: Instant) {
         let has_result = self.checkpoints.is_there() && self.shape.on_loss != OnAgentLoss::Fail;
         let Some(run_start) = self.run_start.filter(|_| has_result) else {
@@ -588,7 +587,7 @@ impl Lead {
         let link = &mut self.links[agent];
         link.state = State::Lost;
         let noticed_ns = now.nanos_since(run_start);
-        // One of another host goes on until it misses its lead.
+        // An agent on another host continues until it notices the silence of its lead.
         let goes_on = match (&link.place, &why) {
             (_, Why::Left) | (Place::Here, _) => Duration::ZERO,
             (Place::Host(_), _) => DEAD_MAN + STOP_MAX,
@@ -619,7 +618,7 @@ impl Lead {
         }
     }
 
-    /// Why there is no result, if that is so.
+    /// Why there is no result, if there is none.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -629,13 +628,13 @@ impl Lead {
         self.failure.is_some() || !self.links.iter().any(LeadLink::is_at_work)
     }
 
-    /// What is to be said next, and to which agent. The question for a clock is to have the instant
-    /// at which it is written.
+    /// The next message, and its agent. A clock question has to carry the instant at which it is
+    /// written.
     pub fn poll_message(&mut self) -> Option<(usize, ToAgent)> {
         self.says.pop_front()
     }
 
-    /// What has come about.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -649,11 +648,11 @@ impl Lead {
         })
     }
 
-    /// What the agents have measured together, once it is over; if some were lost, what all had
-    /// until their last checkpoint.
+    /// The merged result, once the run is over; if agents were lost, until the last checkpoint of
+    /// all.
     ///
     /// # Errors
-    /// What one has said cannot be read, or there is no result.
+    /// A record cannot be read, or there is no result.
     pub fn finish(mut self, now: Instant) -> Result<Outcome, Failure> {
         let failed = |(agent, reason): (usize, String)| Failure {
             agent,
@@ -693,7 +692,7 @@ mod tests {
         lead.interrupt();
         let why = lead.failure().map(|failure| failure.why.clone());
         assert_eq!(why, Some(Why::Stopped));
-        // What agents say meanwhile is of no use.
+        // Messages of agents in between are ignored.
         lead.hear(
             1,
             FromAgent::Record(RawValue::from_string("{}".to_owned()).unwrap()),
