@@ -1,7 +1,7 @@
-//! A total divided by weights: clients, places and queries as whole numbers, rates as fractions.
+//! Divides a total by weights: clients, slots and queries as whole numbers, rates as fractions.
 //!
-//! A number that is stated once is offered once. So the shares of groups and targets add up to
-//! exactly what was stated, whatever the weights are.
+//! Top-level totals are divided among groups and targets; the shares add up to the total exactly,
+//! whatever the weights are.
 
 #[cfg(test)]
 mod tests;

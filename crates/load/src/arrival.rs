@@ -30,10 +30,10 @@ pub enum Arrival {
     Closed {
         /// Queries in flight over all workers, at least 1.
         outstanding: u32,
-        /// Never more than that many queries a second (dnsperf's `-Q` beside `-q`).
+        /// Cap on queries a second (dnsperf's `-Q` beside `-q`).
         rate_qps_max: Option<f64>,
     },
-    /// Open loop: queries are due at their instants whatever the target does.
+    /// Open loop: queries are due at their instants, independent of the target's responses.
     Open {
         /// Mean rate over all workers, in queries a second.
         rate_qps: f64,
@@ -42,13 +42,13 @@ pub enum Arrival {
         /// Queries that are due at the same instant, all of one client; from 1 to [`BURST_MAX`].
         burst: u32,
     },
-    /// Each client asks by itself.
+    /// Each client sends queries independent of the others.
     Clients(ClientArrival),
-    /// Each client does what this script says.
+    /// Each client runs this script.
     Script(Arc<ScriptText>),
-    /// Each client is one of these.
+    /// Each client is drawn from a profile.
     Profile(Arc<ProfiledClients>),
-    /// Each client asks what one of the capture asked, when it did.
+    /// Each client repeats the queries of one client of a capture, at the captured times.
     Replay(Arc<Replay>),
 }
 
@@ -68,7 +68,7 @@ pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
     check_rate("rate", rate)
 }
 
-/// Refuses a burst of no query, or of more than one client can have open.
+/// Refuses a burst of zero queries, or of more than a client can have open.
 pub(crate) fn check_burst(burst: u32) -> Result<(), PlanError> {
     if (1..=BURST_MAX).contains(&burst) {
         return Ok(());
@@ -99,7 +99,7 @@ pub struct Schedule {
     gaps: Gaps,
     /// Queries of a burst, which are due together.
     burst: u32,
-    /// Those of this one from the next on.
+    /// Remaining queries of the current burst.
     burst_left: u32,
 }
 
@@ -152,8 +152,8 @@ impl Schedule {
         }
     }
 
-    /// The same for queries that are due `burst` at a time: the bursts are spread as single queries
-    /// would be at a rate so many times lower.
+    /// The same for queries that are due `burst` at a time: bursts are spread like single queries
+    /// at a rate lower by that factor.
     ///
     /// # Panics
     /// As [`Schedule::new`], and if a burst is empty.
@@ -199,9 +199,9 @@ impl Schedule {
         self.next = later(self.next, gap_ns);
     }
 
-    /// Passes over the queries due before `end`, at most `most` of them; returns how many. Takes
-    /// no longer for a billion than for a few, in however many spans they are passed over: of all
-    /// Poisson arrivals beyond `DRAWN_MAX` as many are passed over as the rate says.
+    /// Skips the queries due before `end`, at most `most` of them; returns how many. Takes constant
+    /// time, however many spans are skipped: beyond `DRAWN_MAX`, Poisson arrivals are skipped by
+    /// the mean rate.
     pub fn skip_until(&mut self, end: Instant, most: u64) -> u64 {
         if self.next >= end {
             return 0;
@@ -265,11 +265,11 @@ fn later(instant: Instant, gap_ns: u64) -> Instant {
     Instant::from_nanos(instant.as_nanos().saturating_add(gap_ns))
 }
 
-/// Gaps of whole nanoseconds that keep step with an exact rate.
+/// Gaps of whole nanoseconds whose sum follows an exact rate.
 ///
 /// A gap is `workers / rate` seconds, in general no whole number of nanoseconds. Its remainder is
 /// carried in units of 1/`rate_micro` ns, so that every due instant is the exact one rounded down,
-/// without the 128-bit division of computing it afresh.
+/// without a 128-bit division for each.
 #[derive(Debug)]
 struct ConstantGaps {
     gap_ns: u64,
@@ -343,10 +343,10 @@ const UNIFORM_STEP: f64 = 1.0 / (1u64 << 53) as f64;
 struct PoissonGaps {
     generator: Xoshiro256PlusPlus,
     gap_ns_mean: f64,
-    /// The part of a nanosecond that the last due instant was rounded down by, carried along so
-    /// that rounding never adds up.
+    /// The fraction of a nanosecond by which the last due instant was rounded down, carried so that
+    /// rounding errors do not add up.
     fraction_ns: f64,
-    /// Gaps that were drawn only to be passed over.
+    /// Gaps that were drawn only to be skipped.
     skips_drawn: u64,
 }
 
@@ -363,8 +363,8 @@ impl PoissonGaps {
         }
     }
 
-    /// How many arrivals a mean gap apart there are within `span_ns` from the next one on, that one
-    /// included, at most `most`; and the nanoseconds from it to the one after them.
+    /// Skips arrivals as if each gap were the mean: the number within `span_ns` from the next one
+    /// on (included), at most `most`, and the nanoseconds from it to the one after them.
     fn skip_evenly(&mut self, span_ns: u64, most: u64) -> (u64, u64) {
         let due = (span_ns as f64 - self.fraction_ns) / self.gap_ns_mean;
         let due = (due.ceil() as u64).max(1);
@@ -372,7 +372,7 @@ impl PoissonGaps {
         let passed_ns = skipped as f64 * self.gap_ns_mean + self.fraction_ns;
         let whole_ns = passed_ns.floor();
         self.fraction_ns = passed_ns - whole_ns;
-        // Past the end of the span if all in it are passed over, whatever is lost by rounding.
+        // Past the end of the span if all in it are skipped, in spite of rounding.
         let least_ns = if skipped == due { span_ns } else { 0 };
         (skipped, least_ns.max(whole_ns as u64))
     }

@@ -1,9 +1,9 @@
-//! When each client of a population asks, independent of all others.
+//! When each client of a population sends queries, independent of all others.
 //!
-//! A population is not one queue: a client that asks twice a minute is no smaller version of one
-//! that asks at full speed. Here every client has a schedule and a source of random numbers of its
-//! own, both made from the seed and its number. So its queries do not depend on how many workers
-//! or processes simulate the others.
+//! A population is not one queue: a client with two queries a minute is not a scaled-down client at
+//! full speed. Here every client has its own schedule and random number generator, both derived
+//! from the seed and its number. So its queries do not depend on how many workers or processes
+//! simulate the others.
 
 use proto::Instant;
 pub use settings::{ClientArrival, Think};
@@ -18,7 +18,7 @@ mod tests;
 
 pub use notation::{FULL_SPEED_OUTSTANDING, parse};
 
-/// Looks for values that make no sense.
+/// Checks the values of an arrival.
 ///
 /// # Errors
 /// The first one found.
@@ -52,11 +52,11 @@ pub fn validate(arrival: &ClientArrival) -> Result<(), PlanError> {
     }
 }
 
-/// The pace of one client: what its past says about its next query. 32 octets.
+/// State of one client from which its next query is scheduled. 32 bytes.
 #[derive(Clone, Debug)]
 pub struct ClientPace {
     draws: Draws,
-    /// Active until then (ON/OFF), on a clock that stands still in pauses of the shape.
+    /// Active until then (ON/OFF), by a clock that is stopped in pauses of the shape.
     on_until: Instant,
     /// Queries of the current burst still to come.
     burst_left: u32,
@@ -94,7 +94,7 @@ impl ClientPace {
                 off_mean,
                 pareto_shape,
             } => {
-                // Found at a random moment: active as often as its periods say.
+                // At a random moment: active with the probability that its periods give.
                 let (on_s, off_s) = (on_mean.as_secs_f64(), off_mean.as_secs_f64());
                 let is_active = self.draws.uniform() < on_s / (on_s + off_s);
                 let pause_s = match is_active {
@@ -154,7 +154,7 @@ impl ClientPace {
         self.draws.exponential(1.0 / rate_qps)
     }
 
-    /// `gap_s` of active time after `from`, whatever pauses come between.
+    /// `gap_s` of active time after `from`, not counting pauses.
     fn next_active(
         &mut self,
         arrival: &ClientArrival,
@@ -204,6 +204,6 @@ pub(crate) fn advance(shape: Option<&Shape>, from: Instant, gap_s: f64) -> Insta
 
 #[inline]
 fn later(from: Instant, seconds: f64) -> Instant {
-    // Saturates: what is due after centuries is never due.
+    // Saturates: a query due in centuries is never due.
     Instant::from_nanos(from.as_nanos().saturating_add((seconds * 1e9) as u64))
 }

@@ -1,10 +1,10 @@
 //! Which client sends the next query of the open loop.
 //!
-//! In each round every client sends once. If all rounds had one order, a target or a path that
-//! treats every n-th query in its own way (RRL's slip, back-ends that take turns) would always
-//! treat the same clients so. Therefore each round starts at another client: up to half a round
-//! further on than the one before, at random. Over many rounds each client is as often at each
-//! position as any other, and between two queries of a client there is at least half a round.
+//! In each round every client sends once. If all rounds had one order, a target or path that treats
+//! every n-th query differently (RRL's slip, round-robin back ends) would always hit the same
+//! clients. Therefore each round starts at another client, chosen at random up to half a round
+//! further on. Over many rounds all clients are equally often at each position, and two queries of
+//! a client are at least half a round apart.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -43,7 +43,7 @@ impl ClientOrder {
         self.current
     }
 
-    /// Goes on to the next client.
+    /// Advances to the next client.
     #[inline]
     pub fn advance(&mut self) {
         if self.left <= 1 {

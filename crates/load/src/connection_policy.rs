@@ -1,4 +1,4 @@
-//! How long connections live, and how they are opened, looked at before anything is started.
+//! Checks the policy of connections, before anything is started.
 
 use proto::Transport;
 use settings::ConnectionPolicy;
@@ -7,7 +7,7 @@ use crate::arrival::{Arrival, check_rate};
 use crate::plan::{OUTSTANDING_PER_CLIENT_MAX, Plan};
 use crate::plan_error::PlanError;
 
-/// Looks for settings that cannot be used in this plan.
+/// Checks for settings that cannot be used in this plan.
 pub(crate) fn validate(plan: &Plan) -> Result<(), PlanError> {
     let policy = &plan.connections;
     if let (Some(setting), false) = (policy.given().next(), plan.transport.has_connections()) {
@@ -55,8 +55,8 @@ fn validate_depth(policy: &ConnectionPolicy, plan: &Plan) -> Result<(), PlanErro
     }
 }
 
-/// A run that opens connections and asks nothing can be ended by time alone, and nothing can be
-/// asked of its connections.
+/// A run of connections without queries can be ended by time alone, and allows no settings of
+/// queries.
 fn validate_without_queries(policy: &ConnectionPolicy, plan: &Plan) -> Result<(), PlanError> {
     let refuse = |setting, what: &str, hint: &str| Err(PlanError::new(setting, what, hint));
     if plan.queries_max.is_some() || plan.duration.is_none() {

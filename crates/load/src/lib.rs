@@ -1,4 +1,5 @@
-//! What to ask, who asks, and when: names files, question sets, arrival schedules, the plan.
+//! What to query, which client sends it, and when: names files, question sets, arrival schedules,
+//! the plan.
 //!
 //! Opens no file and reads no clock: texts go in, a [`Plan`] comes out; the same plan and seed
 //! always give the same queries in the same order.

@@ -1,10 +1,10 @@
-//! Names files: what to ask, in the two formats that dnsperf reads.
+//! Names files: questions in the two formats that dnsperf reads.
 //!
-//! Text: one question per line, `name type`, such as `www.example.com AAAA`. Types are mnemonics
-//! of either case or `TYPE123` (RFC 3597); a class may stand on either side of the type and is IN
-//! if left out; [options](crate::line_options) may follow. Names are always fully qualified, with
-//! or without their last dot. Lines end with LF or CRLF. Empty lines count for nothing, nor does
-//! what follows a `;` or `#` at the start of a line or after a blank.
+//! Text: one question per line, `name type`, such as `www.example.com AAAA`. Types are mnemonics of
+//! either case or `TYPE123` (RFC 3597); a class may stand on either side of the type and is IN if
+//! left out; [options](crate::line_options) may follow. Names are always fully qualified, with or
+//! without their last dot. Lines end with LF or CRLF. Empty lines are ignored, and so is text after
+//! a `;` or `#` at the start of a line or after a blank.
 //!
 //! Stream: whole DNS messages as a client would write them to a TCP connection, each after its
 //! length in two octets (RFC 1035, section 4.2.2).
@@ -62,7 +62,7 @@ fn empty(hint: &str) -> NamesError {
 struct TextReader<'d> {
     defaults: &'d QueryOptions,
     questions: QuestionSet,
-    // Kept from line to line so that a million lines do not mean a million allocations.
+    // Reused, so that a million lines do not cost a million allocations.
     qname: Vec<u8>,
     message: Vec<u8>,
 }
@@ -115,7 +115,7 @@ impl TextReader<'_> {
     }
 }
 
-/// What [`QuestionSet::note_edns_uses`] is told of a query with this OPT record.
+/// The EDNS options of an OPT record, for [`QuestionSet::note_edns_uses`].
 pub fn edns_uses(edns: &Edns) -> EdnsUses {
     let has = |wanted: u16| edns.options.iter().any(|(code, _)| *code == wanted);
     EdnsUses {

@@ -19,9 +19,8 @@ use crate::{client_arrival, connection_policy, presence, stub};
 pub use crate::local_addresses::expand_local_addresses;
 pub use crate::script_text::ScriptText;
 
-/// The most queries in flight of one client: all message IDs that there are (RFC 1035, section
-/// 4.1.1), but for those kept for queries that timed out, so that a late response is never taken
-/// for that to a newer query.
+/// The most queries in flight of one client: all message IDs (RFC 1035, section 4.1.1) except those
+/// reserved for queries that timed out, so that a late response is never matched to a newer query.
 pub const OUTSTANDING_PER_CLIENT_MAX: u64 = proto::pending::OPEN_MAX as u64;
 
 /// Shortest interval of a record.
@@ -38,11 +37,11 @@ pub struct Plan {
     pub target: SocketAddr,
     /// How to reach it.
     pub transport: Transport,
-    /// What to ask: templates of messages.
+    /// The questions: templates of messages.
     pub questions: Arc<QuestionSet>,
-    /// Which of them is asked next, and what is put into its copy.
+    /// Which question is next, and what is changed in its copy.
     pub question_source: QuestionSource,
-    /// When to ask.
+    /// When queries are due.
     pub arrival: Arrival,
     /// Simulated clients over all workers; each has its own socket or connection. At least 1.
     pub clients: u32,
@@ -50,11 +49,11 @@ pub struct Plan {
     pub workers: u32,
     /// How long queries are offered in the measured run; `None` if only `queries_max` ends it.
     pub duration: Option<Duration>,
-    /// Load offered before the measured run and kept out of its figures.
+    /// Load offered before the measured run and excluded from its figures.
     pub warmup: Duration,
-    /// End the run after that many queries (`--queries`, or `--loops` times the questions).
+    /// End the run after this number of queries (`--queries`, or `--loops` times the questions).
     pub queries_max: Option<u64>,
-    /// A query without response for that long has timed out; counted from when it was sent, or
+    /// A query without response for this long has timed out; measured from when it was sent, or
     /// from when it was scheduled while it waits for its connection.
     pub timeout: Duration,
     /// Length of one interval of the record.
@@ -65,7 +64,7 @@ pub struct Plan {
     pub local_addresses: Vec<IpAddr>,
     /// First local port, 0 to let the kernel choose; client `n` gets this port plus `n`.
     pub local_port: u16,
-    /// When the clients are there, and what happens to their connections in between.
+    /// When the clients are present, and resets of their connections.
     pub presence: Presence,
     /// How the rate of each client changes over time (with [`Arrival::Clients`]).
     pub shape: Option<Arc<Shape>>,
@@ -75,16 +74,16 @@ pub struct Plan {
     pub doh: Option<Arc<DohRequest>>,
     /// Repeat a query over TCP when its UDP response is truncated.
     pub tcp_fallback: bool,
-    /// Attempts of each query and servers of each client; `None` asks one server once, which costs
-    /// nothing more.
+    /// Attempts of each query and servers of each client; `None` sends each query once to one
+    /// server, without extra cost.
     pub stub: Option<Arc<StubPolicy>>,
     /// How sockets are opened; timestamps are for UDP, and without offload.
     pub sockets: SocketOptions,
-    /// Keep what each single client experienced: some 120 bytes a client and about 85 instructions
-    /// a query.
+    /// Keep statistics of each client: some 120 bytes a client and about 85 instructions a query.
     pub client_statistics: bool,
-    /// Takes a message for the response to the query in flight with its ID, whatever its QR bit and
-    /// its question are, and over HTTP/2 with the media type `application/dns` too: as dnsperf.
+    /// Accepts, as dnsperf does, any message with the ID of a query in flight as its response,
+    /// regardless of QR bit and question, and over HTTP/2 also with the media type
+    /// `application/dns`.
     pub matches_by_id_alone: bool,
     /// Signs every query.
     pub tsig: Option<proto::tsig::Key>,
@@ -97,8 +96,8 @@ pub fn share(total: u64, worker: u32, workers: u32) -> u64 {
 }
 
 impl Plan {
-    /// One client on one worker that keeps one query in flight, without an end. Whatever else may
-    /// be asked for is off, or as a run has it unless told otherwise.
+    /// One client on one worker that keeps one query in flight, without an end. All other settings
+    /// are off or at the defaults of a run.
     pub fn new(target: SocketAddr, transport: Transport, questions: Arc<QuestionSet>) -> Plan {
         Plan {
             target,
@@ -152,7 +151,7 @@ impl Plan {
         }
     }
 
-    /// Looks for settings that cannot be used or that contradict each other.
+    /// Checks for settings that cannot be used or that contradict each other.
     ///
     /// # Errors
     /// The first one found; nothing may be started then.

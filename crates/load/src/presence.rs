@@ -1,4 +1,4 @@
-//! When clients are there, looked at before anything is started.
+//! Checks when clients are present, before anything is started.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use settings::Presence;
 
 use crate::plan_error::PlanError;
 
-/// Looks for times that make no sense.
+/// Checks the times of a presence.
 pub(crate) fn validate(presence: &Presence, duration: Option<Duration>) -> Result<(), PlanError> {
     let wrong = |flag, what: &str, hint: &str| Err(PlanError::new(flag, what, hint));
     if presence

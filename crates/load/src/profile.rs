@@ -1,14 +1,15 @@
-//! A profile: how a population of clients asks, without saying who they are or what they ask for.
+//! A profile: the traffic pattern of a population of clients, without their identities or the names
+//! they query.
 //!
 //! Fitted from captures (crate capture), kept as TOML, and generated from at any scale:
-//! [`Population`] draws clients, their gaps and their questions. Names are in a profile only if
-//! that was asked for; addresses never are.
+//! [`Population`] draws clients, their gaps and their questions. A profile has names only on
+//! request, and never addresses.
 //!
-//! Clients are told apart by the decade of their mean rate and by how much they ask in bursts.
-//! Those alike in both form a [`RateClass`], which says how the rates spread and how queries of
-//! such a client follow one another: in bursts, with *active* gaps within and *idle* gaps between.
-//! Gaps count in means of the client's own gap, so that one shape serves all rates of the class. A
-//! gap is idle if it is [`IDLE_FACTOR`] times as long as the mean or longer.
+//! Clients are classified by the decade of their mean rate and by burstiness. Clients alike in both
+//! form a [`RateClass`]: the distribution of their rates, and their bursts, with *active* gaps
+//! within and *idle* gaps between. The unit of gaps is the client's own mean gap, so that one shape
+//! fits all rates of the class. A gap is idle if it is [`IDLE_FACTOR`] times as long as the mean or
+//! longer.
 
 mod arrival;
 mod error;
@@ -33,28 +34,28 @@ const HEADER_OCTETS: usize = 12;
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// A gap that is that many times as long as the client's mean gap or longer is idle.
+/// A gap at least this many times as long as the client's mean gap is idle.
 ///
 /// One gap in 55 of a Poisson process is; none of equally spaced queries; and nearly all pauses
 /// between page views, whose queries come within a second.
 pub const IDLE_FACTOR: f64 = 4.0;
 
-/// Names are numbered by 48 bits, and a run needs some for itself.
+/// Names have 48-bit numbers, of which a run needs some itself.
 const DISTINCT_MAX: u64 = 1 << 40;
 
-/// How a population of clients asks.
+/// The traffic pattern of a population of clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// [`VERSION`].
     pub version: u32,
-    /// How long was looked, in seconds.
+    /// Observed time, in seconds.
     pub span_s: f64,
     /// Clients seen.
     pub clients: u64,
     /// Queries seen.
     pub queries: u64,
-    /// Queries without a response, where responses were seen at all.
+    /// Queries without a response, if the capture has responses.
     pub unanswered: u64,
     /// Queries by transport, by name (`udp`, `tcp`, ...).
     pub transports: BTreeMap<String, u64>,
@@ -64,16 +65,16 @@ pub struct Profile {
     pub rcodes: BTreeMap<String, u64>,
     /// Queries with bits that change what a server does.
     pub flags: FlagCounts,
-    /// How often a question came again while a cache would still have known its answer; `None` if
-    /// nothing says how long that is.
+    /// How often a question was repeated while a cache would still have had its answer; `None` if
+    /// the TTLs are unknown.
     pub repeats: Option<Repeats>,
-    /// How often names are asked for.
+    /// Popularity of names.
     pub names: Popularity,
-    /// Queries of a connection, over the transports that have them.
+    /// Queries of a connection, on transports with connections.
     pub queries_per_connection: CountHistogram,
     /// Time between two queries of a client, in seconds.
     pub gaps_s: LogHistogram,
-    /// Clients that are alike, with how they ask, slowest first.
+    /// Classes of similar clients, slowest first.
     #[serde(rename = "class")]
     pub classes: Vec<RateClass>,
 }
@@ -92,17 +93,17 @@ pub struct FlagCounts {
     pub dnssec_ok: u64,
 }
 
-/// Questions that came again within the TTL of an earlier response.
+/// Questions repeated within the TTL of an earlier response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Repeats {
-    /// Queries whose answer one cache for all clients would have had.
+    /// Queries that one cache for all clients could have answered.
     pub within_ttl: u64,
     /// All queries.
     pub queries: u64,
 }
 
-/// How queries spread over names.
+/// Distribution of queries over names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Popularity {
@@ -116,12 +117,12 @@ pub struct Popularity {
     /// Rank and the share of queries for names up to that rank, ascending; the last is
     /// `[distinct, 1.0]`.
     pub ranks: Vec<(u64, f64)>,
-    /// The names by popularity, if they were asked for.
+    /// The names by popularity, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
 }
 
-/// Clients of similar rate that ask alike.
+/// Clients of similar rate and burstiness.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateClass {
@@ -166,7 +167,7 @@ impl Profile {
         self.queries as f64 / self.span_s
     }
 
-    /// That a population can be drawn.
+    /// Checks that a population can be drawn.
     fn check(&self) -> Result<(), ProfileError> {
         let fault = |what: &str| {
             Err(ProfileError {

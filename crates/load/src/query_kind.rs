@@ -1,4 +1,4 @@
-//! What a query asks of a name: type, class and options, in the words of a names file.
+//! Type, class and options of a query, in the notation of a names file.
 
 use proto::query::QueryOptions;
 

@@ -1,10 +1,10 @@
 //! How the question of each query is chosen, and questions that are generated.
 //!
-//! A [`QuestionSource`] says it for a plan, a [`QuestionChooser`] does it for a worker. What is
-//! chosen is a [`Question`] of a few octets: a template, and the numbers of a QTYPE and of a label
-//! that go into the copy of the template. [`Plan::write_query`] makes the message of it, and
-//! [`Plan::is_answered_by`] makes the question of it once more, to compare a response with it. So
-//! no generated name is kept while its query is open.
+//! A [`QuestionSource`] is the setting of a plan, a [`QuestionChooser`] applies it in a worker. It
+//! yields [`Question`]s of a few bytes: a template, and the numbers of the QTYPE and label for the
+//! template's copy. [`Plan::write_query`] renders the message, and [`Plan::is_answered_by`] renders
+//! the question again to compare a response with it. So no generated name is stored while its query
+//! is open.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -56,28 +56,28 @@ pub struct QuestionSource {
     pub order: Order,
     /// Replaces the QTYPEs of all templates; `None` keeps them.
     pub qtypes: Option<QtypeMix>,
-    /// A label put before the name, another one for each query. With `repeats` only before the
-    /// name of the last template, else before all.
+    /// Puts a new label before the name of each query; with `repeats` only of queries of the last
+    /// template.
     pub labels: Option<Labels>,
-    /// A share of the queries repeats questions asked before; the last template is then the zone
-    /// of the names that were not, those before it the names to repeat.
+    /// A share of the queries repeats earlier questions. The last template is then the zone of
+    /// fresh names, those before it are the names to repeat.
     pub repeats: Option<Repeats>,
-    /// Names are drawn by the popularity of a profile, which goes before `order`.
+    /// Names are drawn by the popularity of a profile, instead of by `order`.
     pub ranked: Option<Arc<RankedNames>>,
-    /// Others ask parts of the same list; `None` asks all of it.
+    /// This plan's part of a list that others share; `None` uses all of it.
     pub part: Option<ListPart>,
 }
 
-/// A part of a list that several plans ask together, each question as often as all others.
+/// A part of a list that several plans share, so that all questions are equally frequent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListPart {
-    /// Queries that the others ask before this part begins, the list in cycles.
+    /// Queries of the other plans before this part begins; the list is cyclic.
     pub first: u64,
     /// Decides the order of a shuffled list for all of them.
     pub seed: u64,
 }
 
-/// Which template is asked next.
+/// Which template is next.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Order {
     /// One after the other: worker `w` takes every `workers`-th from the `w`-th on.
@@ -85,7 +85,7 @@ pub enum Order {
     InOrder,
     /// Any, all equally likely.
     Uniform,
-    /// Each once in an order that the seed decides, then each once in another order.
+    /// Each once in an order given by the seed, then each once in another order.
     Shuffled,
     /// By Zipf's law: the `k`-th with a probability in proportion to `k^-exponent`.
     Zipf {
@@ -186,7 +186,7 @@ impl Plan {
         stream.extend_from_slice(&[0; framing::PREFIX_OCTETS]);
         let message = stream.len();
         self.write_made(question, id, stream);
-        // The plan has seen to it that no message is longer.
+        // The plan's validation excludes longer messages.
         let octets = (stream.len() - message) as u16;
         stream[start..message].copy_from_slice(&octets.to_be_bytes());
     }

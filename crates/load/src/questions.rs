@@ -23,7 +23,7 @@ pub struct QuestionSet {
 /// EDNS options of some query, which not every transport may carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdnsUses {
-    /// Padding (RFC 7830), which makes sense where the transport encrypts.
+    /// Padding (RFC 7830), for transports that encrypt.
     pub padding: bool,
     /// edns-tcp-keepalive (RFC 7828), which is TCP's.
     pub keepalive: bool,
@@ -65,8 +65,8 @@ impl QuestionSet {
         self.add(message, question_octets);
     }
 
-    /// Adds octets that need not be a DNS message, with 0 in the place of their ID. Nothing that is
-    /// shorter than a header has a question that a response could repeat.
+    /// Adds octets that need not be a DNS message, with their first two, the ID, set to 0. A
+    /// message shorter than a header has no question that a response could repeat.
     ///
     /// # Panics
     /// If there are more than 65,535 octets.
@@ -105,14 +105,14 @@ impl QuestionSet {
         self.note_edns_uses(other.edns_uses);
     }
 
-    /// Notes that a query has these EDNS options; messages pushed as they are note none.
+    /// Records that a query has these EDNS options; raw messages record none.
     pub fn note_edns_uses(&mut self, uses: EdnsUses) {
         self.edns_uses.padding |= uses.padding;
         self.edns_uses.keepalive |= uses.keepalive;
         self.edns_uses.nsid |= uses.nsid;
     }
 
-    /// The EDNS options noted for any of the queries.
+    /// The EDNS options recorded for any of the queries.
     pub fn edns_uses(&self) -> EdnsUses {
         self.edns_uses
     }
@@ -160,7 +160,7 @@ impl QuestionSet {
         self.append_template(index, PREFIX_OCTETS, id, stream);
     }
 
-    /// Appends a template, and so many octets before its message.
+    /// Appends a template, with `prefix_octets` octets before its message.
     #[inline(always)]
     fn append_template(&self, index: usize, prefix_octets: usize, id: u16, to: &mut Vec<u8>) {
         let entry = self.entries[index];
@@ -196,8 +196,8 @@ impl QuestionSet {
         self.has_messages_without_id
     }
 
-    /// True if the template at `index` is too short for a message ID: it is sent as it is, and
-    /// nothing answers it.
+    /// True if the template at `index` is too short for a message ID: it is sent unchanged, and
+    /// cannot be answered.
     pub fn has_no_id(&self, index: usize) -> bool {
         usize::from(self.entries[index].message_octets) < ID_OCTETS
     }
@@ -262,7 +262,8 @@ mod tests {
             set.append_framed(index, 0x0102, &mut stream);
         }
         let long = [&[1, 2][..], &[7; 98]].concat();
-        // Of an octet alone, the ID takes the place: `Plan::write_query` copies that otherwise.
+        // The ID overwrites a single octet; `Plan::write_query` therefore copies such a template
+        // unchanged.
         assert_eq!(messages, [&[1, 1, 2, b'z'][..], &long].concat());
         let framed = [&[0, 0, 0, 1, 1, 0, 3, 1, 2, b'z', 0, 100][..], &long].concat();
         assert_eq!(stream, framed);

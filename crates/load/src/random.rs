@@ -20,8 +20,7 @@ impl Draws {
         Draws::of(seed, client.into())
     }
 
-    /// The source of number `number` among those of `seed`: it is the same whatever was drawn from
-    /// the others.
+    /// The source of number `number` among those of `seed`: independent of draws from the others.
     #[inline]
     pub fn of(seed: u64, number: u64) -> Self {
         let mut mixed = Draws {

@@ -1,9 +1,9 @@
-//! Queries of a capture, asked again: which client asks which question when.
+//! Replays the queries of a capture: which client sends which question when.
 //!
-//! A [`Replay`] is read-only and shared by all workers; what a query takes in it is 16 bytes,
-//! however many workers, clients and rounds there are. Each worker has a [`ReplayCursor`], which
-//! passes over the queries of clients that are not its own: about a nanosecond each, where
-//! asking one costs a thousand.
+//! A [`Replay`] is read-only and shared by all workers; a query takes 16 bytes, however many
+//! workers, clients and rounds there are. Each worker has a [`ReplayCursor`], which skips the
+//! queries of other workers' clients: about a nanosecond each, compared with a thousand for sending
+//! one.
 
 use std::ops::Range;
 
@@ -14,13 +14,13 @@ use crate::plan_error::PlanError;
 pub struct ReplayQuery {
     /// When it is due, in nanoseconds since the first of the list.
     pub at_ns: u64,
-    /// Whose it is, from 0.
+    /// Its client, from 0.
     pub client: u32,
     /// Index of its template among the questions.
     pub question: u32,
 }
 
-/// Queries in the order of their times, asked once or several times over.
+/// Queries in the order of their times, sent once or in several rounds.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Replay {
     queries: Vec<ReplayQuery>,
@@ -67,7 +67,7 @@ impl Replay {
         })
     }
 
-    /// How many clients ask.
+    /// Number of clients.
     pub fn clients(&self) -> u32 {
         self.clients
     }
@@ -77,7 +77,7 @@ impl Replay {
         &self.queries
     }
 
-    /// How many times they are asked.
+    /// Number of rounds.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }
@@ -87,7 +87,7 @@ impl Replay {
         (self.queries.len() as u64).saturating_mul(self.rounds)
     }
 
-    /// Queries of all rounds that some of the clients ask. Looks at every query once.
+    /// Queries of these clients in all rounds. Scans every query once.
     pub fn queries_of(&self, clients: &Range<u32>) -> u64 {
         let own = self.queries.iter();
         let own = own.filter(|query| clients.contains(&query.client));
@@ -101,19 +101,19 @@ impl Replay {
     }
 }
 
-/// Where one worker is in the list.
+/// One worker's position in the list.
 #[derive(Clone, Debug)]
 pub struct ReplayCursor {
     /// The clients of the worker.
     clients: Range<u32>,
     index: usize,
-    /// When the round began that `index` is in, since the first.
+    /// Start of the current round, since the start of the first.
     round_at_ns: u64,
     rounds_left: u64,
 }
 
 impl ReplayCursor {
-    /// Before the first query of these clients.
+    /// At the first query of these clients.
     pub fn new(replay: &Replay, clients: Range<u32>) -> Self {
         let has_queries = (replay.queries.iter()).any(|query| clients.contains(&query.client));
         let mut cursor = ReplayCursor {
@@ -140,14 +140,14 @@ impl ReplayCursor {
         })
     }
 
-    /// Passes over the query that [`ReplayCursor::peek`] has told.
+    /// Skips the query that [`ReplayCursor::peek`] returned.
     #[inline]
     pub fn advance(&mut self, replay: &Replay) {
         self.index += 1;
         self.seek(replay);
     }
 
-    /// Goes on to the next query of these clients, from where it is.
+    /// Advances to the next query of these clients, from the current position on.
     #[inline]
     fn seek(&mut self, replay: &Replay) {
         while self.rounds_left > 0 {

@@ -7,10 +7,10 @@ use proto::query::QueryOptions;
 pub struct ScriptText {
     /// Its file, for messages.
     pub file_name: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
-    /// The group of the clients, which it can ask for.
+    /// The group of the clients, which scripts can read.
     pub group: String,
-    /// What queries carry for the names that it makes up.
+    /// Options of queries for names that the script generates.
     pub defaults: QueryOptions,
 }

@@ -11,14 +11,13 @@ use crate::plan_error::PlanError;
 #[cfg(test)]
 mod tests;
 
-/// A factor over time, piecewise linear; before its first point and after its last it stays what
-/// it is there.
+/// A factor over time, piecewise linear; constant before its first point and after its last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     /// Seconds since the start of the run, and the factor from there on; in order. Two points at
     /// one time make a step.
     points: Vec<(f64, f64)>,
-    /// Begins anew after so many seconds.
+    /// Period in seconds, if it is periodic.
     period_s: Option<f64>,
     /// The start of the run.
     start: Instant,
@@ -26,7 +25,7 @@ pub struct Shape {
     text: String,
 }
 
-/// Pieces that stand for one period of a sine: at most 0.9 % beside it.
+/// Pieces that approximate one period of a sine, with an error of at most 0.9 %.
 const SINE_PIECES: u32 = 24;
 /// Most points of a shape.
 const POINTS_MAX: usize = 10_000;
@@ -36,7 +35,7 @@ impl Shape {
     /// which goes up and down between two factors once in that time.
     ///
     /// # Errors
-    /// What of it is not understood, with an example.
+    /// The part that cannot be parsed, with an example.
     pub fn parse(text: &str) -> Result<Shape, PlanError> {
         let (kind, points) = text.split_once(':').unwrap_or((text, ""));
         let mut shape = match kind {
@@ -140,7 +139,7 @@ impl Shape {
                 return Instant::FAR_FUTURE;
             }
             left -= (begin + end) / 2.0 * length_s;
-            // Never stays where it is for lack of precision.
+            // Always advances, in spite of rounding.
             at_s = (base_s + piece_end_s).max(at_s + 1e-9);
         }
         Instant::FAR_FUTURE

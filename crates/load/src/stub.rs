@@ -1,25 +1,23 @@
-//! What a client does as a stub resolver does it: asking again, asking another server, racing
-//! connections.
+//! Clients that behave like stub resolvers: they retry, switch servers and race connections.
 //!
-//! A query is asked in *attempts*. Each attempt has its time, and when that is over the next one
-//! begins; the query has timed out when the time of the last one is over. Every attempt is the same
-//! message with the same ID: so do glibc, musl and systemd-resolved, and a second ID would only
-//! give a forger two to guess (RFC 5452, section 5).
+//! A query is sent in *attempts*. When an attempt's time is over the next one begins; the query has
+//! timed out when the last one has expired. As in glibc, musl and systemd-resolved, every attempt
+//! is the same message with the same ID; a second ID would only help forgers (RFC 5452, section 5).
 //!
-//! What the named schedules stand for:
+//! The named schedules:
 //!
 //! * `glibc`: `timeout:5 attempts:2` of resolv.conf(5), each attempt at every server. Servers in
 //!   their order; the next one also after SERVFAIL, NOTIMP and REFUSED (`send_dg` in res_send.c).
-//! * `musl`: the same options as the time of all attempts, so 2.5 s each. All servers at once
-//!   (`res_msend.c`).
+//! * `musl`: the same options, but the timeout covers all attempts, so 2.5 s each. All servers at
+//!   once (`res_msend.c`).
 //! * `systemd-resolved`: 24 attempts of 5 s (`DNS_TRANSACTION_ATTEMPTS_MAX`, `DNS_TIMEOUT_USEC`).
-//!   The server that was asked last; the next one also after REFUSED.
+//!   The server used last; the next one also after REFUSED.
 //! * `windows`: 1 s, 1 s, 2 s, 4 s, 2 s, as Microsoft documents for one server (KB 2834226).
 //!
 //! With several servers glibc gives the second one and those behind it the time of the option times
 //! 2 for each server before it, divided by the number of servers, in whole seconds and never less
-//! than one. Windows asks several servers at once from some attempt on, and musl asks a server
-//! again that says SERVFAIL; neither is done here.
+//! than one. Not modelled: Windows queries several servers at once after some attempts, and musl
+//! retries a server that answers SERVFAIL.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -38,14 +36,14 @@ mod tests;
 pub const SERVERS_MAX: usize = 8;
 /// Most attempts of one query: systemd-resolved makes 24.
 pub const ATTEMPTS_MAX: usize = 32;
-/// How long a connection attempt has before the next server is tried beside it, unless told
-/// otherwise (RFC 8305, section 5).
+/// Default delay before a connection attempt to the next server is raced against one (RFC 8305,
+/// section 5).
 pub const RACE_DELAY: Duration = Duration::from_millis(250);
 
 /// Reads `3s,3s`, or the name of a stub resolver such as `glibc` or `glibc,timeout=1,attempts=3`.
 ///
 /// # Errors
-/// What of it is not understood, with what can be written.
+/// The part that cannot be parsed, with the accepted forms.
 pub fn parse_retry(text: &str) -> Result<Retry, String> {
     let (name, options) = text.split_once(',').unwrap_or((text, ""));
     let without_options = |retry: Retry| match options {
@@ -79,7 +77,7 @@ fn resolv_conf(options: &str) -> Result<ResolvConf, String> {
     let mut settings = ResolvConf::default();
     for option in options.split(',').filter(|option| !option.is_empty()) {
         let (key, value) = option.split_once(['=', ':']).unwrap_or((option, ""));
-        // The bounds of resolv.conf(5), which cuts off in silence.
+        // The bounds of resolv.conf(5), which truncates silently.
         let (setting, most) = match key {
             "timeout" => (&mut settings.timeout_s, 30),
             "attempts" => (&mut settings.attempts, 5),
@@ -94,8 +92,8 @@ fn resolv_conf(options: &str) -> Result<ResolvConf, String> {
     Ok(settings)
 }
 
-/// What is asked of clients with these servers, as they do it over `transport`; none for those that
-/// ask one server once. A query takes `timeout` at each server unless a schedule says otherwise.
+/// The policy of clients with these servers over `transport`; none if each query is sent once to
+/// one server. A query waits `timeout` at each server unless a schedule sets other times.
 pub fn policy(
     asked: &Stub,
     servers: Vec<SocketAddr>,
@@ -110,9 +108,9 @@ pub fn policy(
         Some(retry) => retry.waits(servers.len()),
         None => vec![timeout; servers.len()],
     };
-    // What a name stands for is of no consequence where there is one server.
+    // The server order of a named schedule is irrelevant with one server.
     let of_name = retry.filter(|_| several);
-    // Over connections musl too asks one server after the other.
+    // Over connections, musl too tries one server after the other.
     let is_possible = |it: &ServerOrder| *it != ServerOrder::All || !transport.has_connections();
     let order = of_name.map(Retry::order).filter(is_possible);
     let failover_rcodes = match of_name {
@@ -129,7 +127,7 @@ pub fn policy(
     })
 }
 
-/// Looks for settings that cannot be used or that contradict each other or the plan.
+/// Checks for settings that cannot be used or that contradict each other or the plan.
 pub(crate) fn validate(policy: &StubPolicy, plan: &Plan) -> Result<(), PlanError> {
     validate_values(policy, plan)?;
     let several = policy.servers.len() > 1;

@@ -1,4 +1,4 @@
-//! How TLS is asked for: the share of connections that resume, and the words for the record.
+//! Requested TLS settings: the share of connections that resume, and their names in the record.
 
 use std::str::FromStr;
 
@@ -55,8 +55,8 @@ impl FromStr for Resume {
     }
 }
 
-/// What was asked for of TLS, in the names of the registries. Lists are never left empty because
-/// something is the default.
+/// The requested TLS settings, with the registries' names. Lists contain the defaults where nothing
+/// was set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TlsAsked {
     /// The versions offered: `TLS 1.2`, `TLS 1.3`.
@@ -86,7 +86,7 @@ pub struct TlsAsked {
 }
 
 impl TlsAsked {
-    /// What `options` ask for with a server called `name`.
+    /// The settings in `options`, for a server called `name`.
     pub fn of(options: &ClientTlsOptions, name: &str, resume: Resume) -> TlsAsked {
         let versions = options.versions;
         let has = |is_tls13: bool| match versions {
@@ -127,8 +127,8 @@ impl TlsAsked {
     }
 }
 
-/// The ALPN protocols that a client offers unless told otherwise: those of HTTP and QUIC, which
-/// need one; none for DoT (RFC 7858 asks for none).
+/// The ALPN protocols that a client offers by default: those of HTTP and QUIC, which need one; none
+/// for DoT (RFC 7858 requires none).
 pub fn default_alpn(transport: Transport) -> Vec<Vec<u8>> {
     let name = transport.alpn().filter(|_| transport != Transport::Dot);
     name.iter().map(|name| name.as_bytes().to_vec()).collect()

@@ -1,4 +1,4 @@
-//! How the arrivals of a client are written.
+//! Parses the notation of a client's arrivals.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{ClientArrival, Think, validate};
 use crate::arrival::parse_rate;
 use crate::plan_error::PlanError;
 
-/// Queries that a client has open at once if it asks as fast as its connection allows: enough to
+/// Queries that a client has open at once if it sends as fast as its connection allows: enough to
 /// keep a connection busy over 1 ms of distance, and below every server's usual limit of streams.
 pub const FULL_SPEED_OUTSTANDING: u32 = 32;
-/// Exponent of ON/OFF periods unless told otherwise: in the middle of what traffic studies found.
+/// Default exponent of ON/OFF periods: in the middle of what traffic studies found.
 const PARETO_SHAPE: f64 = 1.5;
 
 /// Reads how each client asks:
@@ -28,7 +28,7 @@ const PARETO_SHAPE: f64 = 1.5;
 /// | `full` | as fast as the connection allows |
 ///
 /// # Errors
-/// What of it is not understood, with an example.
+/// The part that cannot be parsed, with an example.
 pub fn parse(text: &str) -> Result<ClientArrival, PlanError> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     let mut words = rest.split(',').map(str::trim);

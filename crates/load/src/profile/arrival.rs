@@ -1,4 +1,4 @@
-//! When each client of a run asks that is drawn from a profile.
+//! When each client that is drawn from a profile sends queries.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::plan_error::PlanError;
 use crate::random::Draws;
 use crate::shape::Shape;
 
-/// Keeps the gaps of a client apart from what else is drawn for it.
+/// Separates the gaps of a client from its other random numbers.
 const STREAM: u64 = 0x7072_6f66_6761_7073; // "profgaps"
 
-/// A population to draw clients from, and how much faster than it they ask.
+/// A population to draw clients from, with a factor on their rates.
 #[derive(Clone, Debug)]
 pub struct ProfiledClients {
     population: Population,
@@ -21,11 +21,10 @@ pub struct ProfiledClients {
 }
 
 impl ProfiledClients {
-    /// Clients that ask `rate_factor` times as often as the population does, in the same pattern.
+    /// Clients with `rate_factor` times the rate of the population, in the same pattern.
     ///
     /// # Errors
-    /// The factor is not a number above 0, or the mean rate of a client is none that can be
-    /// offered.
+    /// The factor is not a number above 0, or the mean rate of a client cannot be offered.
     pub fn new(population: Population, rate_factor: f64) -> Result<Self, PlanError> {
         if !(rate_factor.is_finite() && rate_factor > 0.0) {
             let what = format!("{rate_factor} is not a factor");
@@ -48,7 +47,7 @@ impl ProfiledClients {
         self.population.rate_qps_mean() * self.rate_factor
     }
 
-    /// How much faster than the population its clients ask.
+    /// The factor on the population's rates.
     pub fn rate_factor(&self) -> f64 {
         self.rate_factor
     }
@@ -67,7 +66,7 @@ impl ProfiledClients {
     }
 }
 
-/// The pace of one client: its rate, its place in a burst, its random numbers. 24 octets.
+/// State of one client: its rate, its position in a burst, its random numbers. 24 bytes.
 #[derive(Clone, Debug)]
 pub struct ProfilePace {
     draw: ClientDraw,

@@ -1,4 +1,4 @@
-//! Clients drawn from a profile, when each of them asks, and what.
+//! Clients drawn from a profile, with the times and questions of their queries.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::random;
 /// Keeps these random numbers apart from others that are drawn with the same seed.
 const STREAM: u64 = 0x7072_6f66_696c_6573; // "profiles"
 
-/// What clients are drawn from: a profile, prepared. Read-only, for all workers alike.
+/// A profile prepared for drawing clients. Read-only, shared by all workers.
 #[derive(Clone, Debug)]
 pub struct Population {
     classes: Vec<ClassSampler>,
@@ -28,13 +28,13 @@ struct ClassSampler {
     bursts: CountSampler,
     active_gaps: LogSampler,
     idle_gaps: LogSampler,
-    /// Mean of all gaps as they are drawn, in those that the histograms count in.
+    /// Mean of all drawn gaps, in the histograms' unit.
     gap_mean: f64,
     /// The share of all time that passes in idle gaps.
     idle_share: f64,
 }
 
-/// A client: how often it asks, and where it is in its burst. 24 bytes.
+/// A client: its rate, and its position in a burst. 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientDraw {
     /// Its mean rate, in queries a second.
@@ -69,8 +69,8 @@ impl Population {
 
     /// Draws `count` clients, in random order.
     ///
-    /// Their rates are drawn one from each of `count` equal parts of the distribution: few heavy
-    /// clients carry much of the load, and plain draws would make the total a matter of luck.
+    /// Their rates are drawn one from each of `count` equal parts of the distribution: a few heavy
+    /// clients carry much of the load, so that the total of independent draws would vary widely.
     pub fn clients(&self, count: u32, seed: u64) -> Vec<ClientDraw> {
         let mut generator = random::generator(seed, STREAM, 0);
         let mut clients: Vec<ClientDraw> = (0..count)
@@ -155,7 +155,7 @@ impl ClassSampler {
         gaps.at(uniform(generator)) / self.gap_mean
     }
 
-    /// Draws what is left, at a moment picked at random, of the gap that it falls into.
+    /// Draws the rest of a gap from a random moment within it.
     fn first_gap(&self, burst_left: &mut u32, generator: &mut impl Rng) -> f64 {
         let is_idle = uniform(generator) <= self.idle_share;
         let gaps = if is_idle {
@@ -173,8 +173,8 @@ impl ClassSampler {
 }
 
 impl ClientDraw {
-    /// Draws the time from the start of a run to the client's first query: the client is found
-    /// somewhere in its life, so that a population asks at its rate from the start.
+    /// Draws the time from the start of a run to the client's first query: the run starts at a
+    /// random moment of the client's life, so that a population has its rate from the start.
     pub fn first_gap(&mut self, population: &Population, generator: &mut impl Rng) -> Duration {
         let class = &population.classes[self.class as usize];
         let gap = class.first_gap(&mut self.burst_left, generator);

@@ -1,10 +1,10 @@
-//! What clients ask that are drawn from a profile.
+//! Questions of clients that are drawn from a profile.
 //!
 //! Which name a query asks for is a rank, drawn by the popularity that was seen. Names are those
-//! that the profile kept, those of a list, or numbers below a zone. A name that was asked for but
-//! once in the capture stands for all that nobody asks twice: where names are made, each query for
-//! one gets a new one. So a cache meets as many names that it cannot know as it did where the
-//! profile comes from, however long the run is and however many clients it has.
+//! that the profile kept, those of a list, or numbers below a zone. A name that was queried once in
+//! the capture stands for all names that are never repeated: if names are generated, each query for
+//! such a rank gets a new one. So a cache sees the same share of names that it cannot know as in
+//! the capture, however long the run is and however many clients it has.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::names_file::edns_uses;
 use crate::question_source::{Labels, QtypeMix, QuestionSource};
 use crate::questions::QuestionSet;
 
-/// Digits of the names that are made: enough for a million queries a second over 11 days.
+/// Digits of generated names: enough for a million queries a second over 11 days.
 const DIGITS: u8 = 12;
-/// Octets that a made label adds to the zone's name.
+/// Octets that a generated label adds to the zone's name.
 const LABEL_OCTETS: u16 = DIGITS as u16 + 1;
 /// Templates that a set may have.
 const TEMPLATES_MAX: usize = u32::MAX as usize;
@@ -29,10 +29,10 @@ const TEMPLATES_MAX: usize = u32::MAX as usize;
 /// Where the names of a profile's ranks come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankNames {
-    /// Names in wire format, those most asked for first.
+    /// Names in wire format, the most popular first.
     pub listed: Vec<Box<[u8]>>,
-    /// The zone, in wire format, below which names are made for ranks beyond the list; without it
-    /// the list begins anew.
+    /// The zone, in wire format, below which names are generated for ranks beyond the list; without
+    /// it the list wraps around.
     pub zone: Option<Vec<u8>>,
 }
 
@@ -78,19 +78,19 @@ pub struct RankedNames {
     ranks: Ranks,
     /// Names that were seen.
     distinct: u64,
-    /// Ranks from here on are of names asked for once.
+    /// Ranks from here on are of names queried once.
     once_from: u64,
     /// Names of the list.
     listed: u64,
-    /// Behind them each variant has a template for the names of the zone.
+    /// After the listed names each variant has a template for the names of the zone.
     has_zone: bool,
     /// Bits and EDNS of queries, by their shares; each has all names.
     variants: Steps,
 }
 
 impl RankedNames {
-    /// The template of the next query, and the number of its label; 0 for none. `fresh` is asked
-    /// for numbers of names that nobody has asked for.
+    /// The template of the next query, and the number of its label; 0 for none. `fresh` returns
+    /// numbers of names that were never queried.
     #[inline]
     pub(crate) fn draw(&self, generator: &mut impl Rng, fresh: impl FnOnce() -> u64) -> (u32, u64) {
         let rank = self.ranks.at(uniform(generator));
@@ -121,12 +121,12 @@ impl RankedNames {
     }
 }
 
-/// The templates that clients of the profile ask, and how each query chooses one. `options` are
-/// those of every query; where they say nothing of EDNS or DO, the profile does.
+/// The templates of the profile's questions, and how each query chooses one. `options` apply to
+/// every query; EDNS and DO come from the profile unless `options` set them.
 ///
 /// # Errors
-/// There are no names, too many, or names that are too long for a label; or the profile has a
-/// QTYPE that is none, or more than 255 of them.
+/// There are no names, too many, or names that are too long for a label; or the profile has an
+/// invalid QTYPE, or more than 255 of them.
 pub fn questions(
     profile: &Profile,
     names: &RankNames,

@@ -1,4 +1,4 @@
-//! What is drawn from a profile is distributed as the profile says.
+//! Draws from a profile have the profile's distributions.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn exponential(count: u64) -> (LogHistogram, LogHistogram, CountHistogram) {
     (active, idle, bursts)
 }
 
-/// Slow clients that ask in bursts of four, and quick ones that are Poisson processes.
+/// Slow clients with bursts of four, and fast ones that are Poisson processes.
 pub(super) fn sample() -> Profile {
     let (active_gaps, idle_gaps, bursts) = exponential(100_000);
     Profile {
@@ -244,7 +244,7 @@ fn clients_are_drawn_by_their_rates_and_reach_the_rate_of_all() {
         let sum: f64 = clients.iter().map(|client| client.rate_qps).sum();
         let expected = population.rate_qps_mean() * f64::from(count);
         assert!((sum / expected - 1.0).abs() < 0.01, "{sum} {expected}");
-        // In random order: what a worker gets of them is a fair share.
+        // In random order, so that each worker gets a fair share.
         let half: f64 = clients[..count as usize / 2]
             .iter()
             .map(|client| client.rate_qps)
@@ -468,7 +468,7 @@ fn the_clients_of_a_run_are_the_same_however_many_workers_share_them() {
 #[test]
 fn a_client_takes_little_memory_and_draws_never_end() {
     assert!(size_of::<ClientDraw>() <= 24);
-    // Numbers that nothing leads to but a hand in the file.
+    // Numbers that only an edited file can have.
     let mut profile = sample();
     profile.classes = vec![RateClass {
         rates_qps: histogram(&[(1e-300, 1), (1e300, 1)]),

@@ -1,4 +1,4 @@
-//! What each worker asks next.
+//! Chooses each worker's next question.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ const ORDER_STREAM: u64 = 0x6f72_6465_7200_0000; // "order"
 /// The same for QTYPEs.
 const QTYPE_STREAM: u64 = 0x7174_7970_6573_0000; // "qtypes"
 
-/// What is asked next.
+/// The next question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The question.
     pub question: Question,
-    /// The same worker asked it before, within the TTL: a cache could answer it. Only told where
-    /// questions are chosen by that (`QuestionSource::repeats`).
+    /// The same worker asked it before, within the TTL: a cache could answer it. Only known with
+    /// `QuestionSource::repeats`.
     pub is_repeat: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct QuestionChooser {
 /// Which template is next.
 #[derive(Debug)]
 enum Picks {
-    /// In order, and templates are asked as they are. First, because nothing is faster.
+    /// In order, templates unchanged: the fast path.
     Plain {
         next: u64,
         step: u64,
@@ -59,7 +59,7 @@ enum Picks {
         generator: Xoshiro256PlusPlus,
         count: u64,
     },
-    /// As in order, and each time around in another order, which is the same for all workers.
+    /// Like `InOrder`, but in another order each cycle, the same for all workers.
     Shuffled {
         next: u64,
         step: u64,
@@ -79,9 +79,9 @@ enum Picks {
 }
 
 impl QuestionChooser {
-    /// What `worker` of the plan asks.
+    /// The questions of `worker` of the plan.
     pub fn new(plan: &Plan, worker: u32) -> Self {
-        // A script may do without.
+        // A script may run without questions.
         let count = plan.questions.len().max(1) as u64;
         let worker_of = (worker, plan.workers);
         QuestionChooser {
@@ -262,7 +262,7 @@ impl Variations {
         }
     }
 
-    /// As it is; marked if it has no room for the ID that is written into the copies of others.
+    /// The template unchanged; marked if it has no room for a message ID.
     fn without_id(&self, template: u32) -> Question {
         let plain = Question::plain(template);
         match &self.without_id {
@@ -271,7 +271,7 @@ impl Variations {
         }
     }
 
-    /// By the popularity of names, with a number of its own for a name that is new.
+    /// Draws by the popularity of names; a new name gets a new number.
     fn ranked(&mut self, names: &RankedNames, generator: &mut Xoshiro256PlusPlus) -> Question {
         let numbers = &mut self.labels;
         let fresh = || numbers.as_mut().map_or(0, LabelNumbers::take);
@@ -302,7 +302,7 @@ impl Variations {
 impl LabelNumbers {
     fn take(&mut self) -> u64 {
         let number = self.next;
-        // From the first one again after some years.
+        // Wraps around after some years.
         self.next = (self.next + self.step) % LABEL_MAX;
         number + 1
     }

@@ -26,7 +26,7 @@ pub enum LabelForm {
     Counted,
 }
 
-/// What labels look like that are put before a name.
+/// The form of labels put before a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labels {
     form: LabelForm,
@@ -92,7 +92,7 @@ impl Labels {
         })
     }
 
-    /// What they are made of.
+    /// Their form.
     pub fn form(&self) -> LabelForm {
         self.form
     }

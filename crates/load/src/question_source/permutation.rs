@@ -7,9 +7,9 @@ const ROUNDS: usize = 6;
 
 /// A bijection of the numbers below `count`: position to number, in an order that looks random.
 ///
-/// Each step of a round (addition and multiplication by an odd number modulo a power of two, and
-/// an exclusive or with the upper bits) can be undone, so the whole can. Results from `count` up
-/// are scrambled again until one is below it, which keeps it a bijection and takes at most twice
+/// Each step of a round (addition and multiplication by an odd number modulo a power of two, and an
+/// exclusive or with the upper bits) is invertible, so the whole is. Results from `count` up are
+/// scrambled again until one is below it, which keeps it a bijection and takes at most two passes
 /// on average.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Permutation {

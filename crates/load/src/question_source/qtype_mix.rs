@@ -18,7 +18,7 @@ pub struct QtypeMix {
 }
 
 impl QtypeMix {
-    /// QTYPEs, each once, with weights above 0; what they add up to makes no difference.
+    /// QTYPEs, each once, with weights above 0; only their ratios matter.
     ///
     /// # Errors
     /// There are none, or more than 255, or their weights add up to too much.
@@ -53,7 +53,7 @@ impl QtypeMix {
         &self.shares
     }
 
-    /// The number of the QTYPE that a draw of 64 random bits means, from 1.
+    /// The number, from 1, of the QTYPE that 64 random bits select.
     #[inline]
     pub(crate) fn pick(&self, draw: u64) -> u8 {
         let passed = self.limits.iter().take_while(|limit| draw >= **limit);
@@ -72,7 +72,7 @@ impl QtypeMix {
 impl FromStr for QtypeMix {
     type Err = PlanError;
 
-    /// Weights are numbers above 0; what they add up to makes no difference.
+    /// Weights are numbers above 0; only their ratios matter.
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let fault = |what: String| PlanError::new("qtypes", what, HINT);
         let mut weights: Vec<(u16, f64)> = Vec::new();

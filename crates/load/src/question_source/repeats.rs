@@ -1,19 +1,19 @@
 //! Questions by the share of them that a cache could answer (`--cache-hit-ratio`).
 //!
-//! What it means: the target's cache is taken to hold everything that was asked before, until its
-//! TTL has passed. So a query either *repeats* a question (name and QTYPE) that the same worker
-//! asked before, within the TTL, or it is *fresh*: nobody has asked its question in this run, or
-//! its TTL has passed since it was asked. A share of the queries repeats, the rest is fresh. No
-//! warm-up is needed for that: only the first query of each worker cannot repeat anything.
+//! The model: the target's cache holds every answer until its TTL has passed. So a query either
+//! *repeats* a question (name and QTYPE) that the same worker sent within the TTL, or it is
+//! *fresh*: its question is new in this run, or its TTL has passed. A share of the queries repeats,
+//! the rest is fresh. This needs no warm-up: only the first query of each worker cannot repeat
+//! anything.
 //!
-//! Repeated are, all equally likely,
-//! * with a list, its names that have been asked. Each name's first query is a fresh one, as is the
-//!   first after its TTL; names of the list go before generated ones where a fresh one is due.
-//! * without a list, the generated names that were asked last, up to a number of them.
+//! Queries repeat, with equal probabilities,
+//! * with a list, its names that have been queried. Each name's first query is fresh, as is the
+//!   first after its TTL; a fresh query takes names of the list before generated ones.
+//! * without a list, the most recent generated names, up to a limit.
 //!
 //! All other fresh names are generated. The TTL counts from when a query was chosen. A cache counts
-//! it from when it has the answer, which is later, so what is repeated here is still in the cache
-//! unless the cache rounds TTLs down by more than that time.
+//! it from the answer's arrival, which is later. So a repeated question is still in the cache,
+//! unless the cache rounds TTLs down by more than that difference.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,22 +30,22 @@ use crate::random;
 /// Keeps these random numbers apart from others that are drawn with the same seed.
 const STREAM: u64 = 0x0072_6570_6561_7473; // "repeats"
 
-/// How strongly a query makes up for a share missed so far: the number of repeats then stays
-/// within about ten of the share, however long the run, and single queries still look random.
+/// How strongly a query corrects the deviation so far: the number of repeats then stays within
+/// about ten of the exact share, however long the run, and single queries still look random.
 const CORRECTION: f64 = 1.0 / 64.0;
 
-/// Most repeats too many or too few that are made up for.
+/// Largest deviation, in repeats, that is corrected.
 const OWED_MAX: f64 = 64.0;
 
-/// One worker's choice between repeating a question and asking a fresh one.
+/// One worker's choice between a repeated and a fresh question.
 #[derive(Debug)]
 pub(super) struct RepeatChooser {
     repeated_share: f64,
-    /// Repeats that are missing so far; negative if there were too many.
+    /// Repeats missing so far; negative if there were too many.
     owed: f64,
     generator: Xoshiro256PlusPlus,
     ttl: Option<Duration>,
-    /// Questions that can be repeated, in the order in which they were asked.
+    /// Questions that can be repeated, in the order of their queries.
     asked: VecDeque<Asked>,
     asked_max: usize,
     /// Questions of the list whose TTL has passed.
@@ -59,7 +59,7 @@ struct Asked {
     at: Instant,
 }
 
-/// The names of the list that this worker asks: every `step`-th from `next` on.
+/// This worker's names of the list: every `step`-th from `next` on.
 #[derive(Debug)]
 struct List {
     next: u64,
@@ -151,7 +151,7 @@ impl RepeatChooser {
 }
 
 impl List {
-    /// The next name that has never been asked.
+    /// The next name that was never queried.
     fn take(&mut self) -> Option<u32> {
         let name = u32::try_from(self.next)
             .ok()

@@ -32,7 +32,7 @@ fn unique_labels() -> Option<Labels> {
     Some(Labels::unique(None, 7).unwrap())
 }
 
-/// What a worker asks, all due at the start.
+/// A worker's choices, all due at the start.
 fn choices(plan: &Plan, worker: u32) -> impl Iterator<Item = Choice> {
     let mut chooser = QuestionChooser::new(plan, worker);
     std::iter::repeat_with(move || chooser.next(Instant::ZERO))
@@ -114,8 +114,8 @@ fn a_permutation_has_each_number_once() {
     }
 }
 
-/// What [`a_permutation_has_each_number_once`] shows for all widths that can be tried holds for
-/// that of labels too: each step of it can be undone. Here with everything around it.
+/// [`a_permutation_has_each_number_once`] tests the permutation at all widths small enough to
+/// enumerate; this is the same at the width of labels, with the code around it.
 #[test]
 fn random_labels_of_all_workers_differ() {
     let source = QuestionSource {

@@ -1,4 +1,4 @@
-//! What a question source may not contradict.
+//! Checks a question source against its plan.
 
 use proto::name;
 
@@ -8,7 +8,7 @@ use crate::plan_error::PlanError;
 use crate::questions::Template;
 
 impl QuestionSource {
-    /// Looks for settings that cannot be used or that contradict others of `plan`, whose source it
+    /// Checks for settings that cannot be used or that contradict others of `plan`, whose source it
     /// is.
     ///
     /// # Errors

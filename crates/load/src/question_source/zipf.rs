@@ -19,7 +19,7 @@ pub(crate) struct Zipf {
     area_first: f64,
     /// The integral of the curve up to the right edge of the last rank.
     area_last: f64,
-    /// Whatever lies closer below its rank than that is kept without a second look.
+    /// A candidate at most this far below its rank is accepted without evaluating the area.
     kept_within: f64,
 }
 

@@ -7,7 +7,7 @@ fn seconds(all: &[f64]) -> Vec<Duration> {
     all.iter().copied().map(Duration::from_secs_f64).collect()
 }
 
-/// A plan whose clients have so many servers, each of which is asked once.
+/// A plan whose clients have `count` servers, with one attempt at each.
 fn with_servers(count: usize) -> Plan {
     let mut plan = plan();
     let server = |place: usize| {

@@ -1,4 +1,4 @@
-//! Chi-square tests of what is drawn, with fixed seeds.
+//! Chi-square tests of draws, with fixed seeds.
 
 use super::*;
 use crate::question_source::zipf::Zipf;
@@ -7,7 +7,7 @@ use crate::random;
 /// Fails if `counts` are so far from `expected` that chance does so once in 30,000 times.
 fn check(counts: &[u64], expected: &[f64], what: &str) {
     assert_eq!(counts.len(), expected.len());
-    // Cells of less than ten expected are taken together.
+    // Cells with expectations below ten are combined.
     let (mut rest, mut rest_expected) = (0, 0.0);
     let (mut statistic, mut cells) = (0.0, 0);
     let mut add = |count: u64, expected: f64| {

@@ -1,4 +1,4 @@
-//! Cache-hit ratios: what is repeated was asked before, what is fresh was not.
+//! Cache-hit ratios: repeated questions were sent before, fresh ones were not.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn without_anything_to_repeat_all_is_fresh_and_soon_forgiven() {
     let ttl = Duration::from_secs(1);
     let plan = plan("zone.test A", source(0.8, Some(ttl), 1_000));
     let mut chooser = QuestionChooser::new(&plan, 0);
-    // One query in two seconds: whatever was asked has expired.
+    // One query in two seconds: all earlier questions have expired.
     for step in 0..1_000 {
         assert!(
             !chooser
