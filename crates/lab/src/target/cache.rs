@@ -1,23 +1,23 @@
-//! What is in the cache of a resolver before a run.
+//! The state of a resolver's cache before a run.
 
 use anyhow::Context;
 
 use super::RunningServer;
 use super::cell::{CACHE, Cell};
 
-/// What has to be in the cache before a run.
+/// The required state of a cache before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// Whatever is.
+    /// Unchanged.
     AsItIs,
-    /// Nothing.
+    /// Empty.
     Cold,
-    /// Every name of the data.
+    /// Holds every name of the data.
     Warm,
 }
 
 impl Cell {
-    /// What has to be in its cache before each run.
+    /// The required state of its cache before each run.
     pub fn cache(&self) -> Cache {
         match self.text(CACHE) {
             "cold" => Cache::Cold,
@@ -26,7 +26,7 @@ impl Cell {
         }
     }
 
-    /// Refuses a state of the cache that it does not have.
+    /// Refuses a state of the cache that the product does not support.
     pub(super) fn check_cache(&self) -> anyhow::Result<()> {
         let resolves =
             !self.text("internet").is_empty() || !self.product.servers_behind().is_empty();
@@ -39,10 +39,10 @@ impl Cell {
         Ok(())
     }
 
-    /// Empties the cache of what was started from it.
+    /// Empties the cache of a server started from this cell.
     ///
     /// # Errors
-    /// It has none, or it does not say that it is empty.
+    /// It has no cache, or does not confirm that it is empty.
     pub fn flush(&self, server: &RunningServer) -> anyhow::Result<()> {
         let title = self.product.title;
         let control = self.product.cache_control();
@@ -51,10 +51,10 @@ impl Cell {
         (control.flush)(server).with_context(|| format!("cannot empty the cache of {title}"))
     }
 
-    /// Removes names from that cache, with the errors that the server would repeat for them.
+    /// Removes names from the cache, including cached errors.
     ///
     /// # Errors
-    /// The server does not say that it has removed them.
+    /// The server does not confirm it.
     pub fn forget(&self, server: &RunningServer, names: &[&str]) -> anyhow::Result<()> {
         let title = self.product.title;
         let forget = self.product.cache_control().and_then(|it| it.forget);

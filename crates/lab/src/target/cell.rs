@@ -1,4 +1,4 @@
-//! A cell: a product with its factors set, and what it serves.
+//! A cell: a product with its factors set, and the zone that it serves.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use super::internet::{EXTERNAL, Internet, Level};
 use super::place::Place;
 use super::{Families, Network, Product, Resources, RunningServer, Service, Topology, Zone};
 
-/// Name of the factor for what is in a cache before a run.
+/// Name of the factor for the state of the cache before a run.
 pub(super) const CACHE: &str = "cache";
-/// Name of the factor for who signs the zone.
+/// Name of the factor for signing the zone.
 const SIGNING: &str = "signing";
-/// What that can be, beside nothing.
+/// Its values, beside none.
 const CACHE_STATES: [&str; 2] = ["cold", "warm"];
-/// What factors of the server behind another one begin with.
+/// Prefix of factors of the server behind a proxy.
 const BEHIND: &str = "behind-";
-/// The factor that names the server behind it.
+/// The factor that names the server behind a proxy.
 const BACKEND: &str = "backend";
 
 /// How the cache of a product is changed.
@@ -27,28 +27,28 @@ const BACKEND: &str = "backend";
 pub struct CacheControl {
     /// Empties it.
     pub(super) flush: fn(&RunningServer) -> anyhow::Result<()>,
-    /// Removes names, and the errors that are kept for them; none of a product that soon tries
-    /// names again by itself.
+    /// Removes names and their cached errors; none for a product that soon retries failed names by
+    /// itself.
     pub(super) forget: Option<Forget>,
 }
 
 /// Removes names from the cache of a server.
 pub(super) type Forget = fn(&RunningServer, &[&str]) -> anyhow::Result<()>;
 
-/// Something of a product that can be set.
+/// A setting of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor {
     /// The name as it is typed.
     pub name: &'static str,
-    /// Its value where none is set; empty for what the product does by itself.
+    /// Its default value; empty for the product's own default.
     pub default: &'static str,
-    /// What it can be.
+    /// Its possible values.
     pub values: Values,
-    /// What it means, one sentence without a full stop.
+    /// Its meaning, one sentence without a full stop.
     pub meaning: &'static str,
 }
 
-/// What a factor can be.
+/// The possible values of a factor.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
     /// A whole number from one to the other.
@@ -59,9 +59,9 @@ pub enum Values {
     Lines,
     /// Delays and losses of a closed Internet.
     Internet,
-    /// Delay and loss of a resolver behind it.
+    /// Delay and loss of the resolver behind it.
     Resolver,
-    /// What is in its cache before a run, with how that is changed.
+    /// The state of its cache before a run, and how to change it.
     Cache(CacheControl),
     /// Any factor or resource of the server behind it, after a prefix; that server is one of these,
     /// the first unless the factor `backend` names another.
@@ -98,7 +98,7 @@ impl Factor {
         }
     }
 
-    /// A closed Internet, of a resolver.
+    /// The closed Internet of a resolver.
     pub(super) const fn internet() -> Factor {
         Factor {
             name: "internet",
@@ -110,7 +110,7 @@ impl Factor {
         }
     }
 
-    /// Who answers for names that are not of the zone.
+    /// The resolver for names outside the zone.
     pub(super) const fn external() -> Factor {
         Factor {
             name: EXTERNAL,
@@ -121,7 +121,7 @@ impl Factor {
         }
     }
 
-    /// What is in the cache of a resolver, which is changed so.
+    /// The state of a resolver's cache, changed with `control`.
     pub(super) const fn cache(control: CacheControl) -> Factor {
         Factor {
             name: CACHE,
@@ -141,7 +141,7 @@ impl Factor {
         )
     }
 
-    /// Those of the server behind it.
+    /// Factors of the server behind it.
     pub(super) const fn of_behind(servers: &'static [&'static Product]) -> Factor {
         Factor {
             name: BEHIND,
@@ -152,7 +152,7 @@ impl Factor {
         }
     }
 
-    /// Which server stands behind it, by name.
+    /// The server behind it, by name.
     pub(super) const fn backend(names: &'static [&'static str]) -> Factor {
         Factor::word(BACKEND, names, "the server behind it")
     }
@@ -202,12 +202,12 @@ impl Values {
     }
 }
 
-/// A product as it is to start.
+/// A product with all settings of its start.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// The product.
     pub product: &'static Product,
-    /// What it serves; the only zone.
+    /// The zone that it serves; the only one.
     pub zone: Zone,
     /// What it offers beside UDP and TCP.
     pub services: Vec<Service>,
@@ -222,17 +222,17 @@ pub struct Cell {
     /// The user that it and all beside it run as, by name or number. By default root starts servers
     /// as `nobody`, and other users start them as themselves.
     pub user: Option<String>,
-    /// The name under which it goes on when the thread that starts it has ended; none if it is to
-    /// end then.
+    /// The name under which it keeps running after the thread that started it; none if it ends with
+    /// that thread.
     pub lasting: Option<String>,
-    /// The name of the proxy that it stands behind.
+    /// The name of the proxy in front of it.
     pub front: Option<String>,
     /// What is between it and the generator.
     pub topology: Topology,
-    /// The network that it is started in; none before, and on loopback.
+    /// The network that it is started in; none before the start, and on loopback.
     pub(super) network: Option<Arc<Network>>,
     values: BTreeMap<&'static str, String>,
-    /// What is set of the server behind it.
+    /// Settings of the server behind it.
     of_behind: Vec<String>,
 }
 
@@ -262,7 +262,7 @@ impl Cell {
     /// The same with a factor set, as in `tcp-clients=1000`.
     ///
     /// # Errors
-    /// The product has no such factor, or it cannot be that.
+    /// The product has no such factor, or the value is invalid.
     pub fn set(mut self, setting: &str) -> anyhow::Result<Cell> {
         let Some((name, value)) = setting.split_once('=') else {
             anyhow::bail!("`{setting}` sets nothing\nhint: write NAME=VALUE");
@@ -286,7 +286,7 @@ impl Cell {
         Ok(self)
     }
 
-    /// What stands behind it, if anything does.
+    /// The product behind it, if there is one.
     fn product_behind(&self) -> Option<&'static Product> {
         let servers = self.product.servers_behind();
         let named = self.values.get(BACKEND);
@@ -294,10 +294,10 @@ impl Cell {
         named.or(servers.first()).copied()
     }
 
-    /// The server behind it, with what is set of it.
+    /// The server behind it, with its settings.
     ///
     /// # Errors
-    /// That has no such factor or resource, or it cannot be that; or there is none.
+    /// It has no such factor or resource, or the value is invalid; or there is no server behind.
     pub(super) fn behind(&self) -> anyhow::Result<Cell> {
         let product = self.product_behind();
         let product = product.context("nothing stands behind it")?;
@@ -319,7 +319,7 @@ impl Cell {
     /// The same with a limit, as [`Resources::set`].
     ///
     /// # Errors
-    /// There is no such resource, or it cannot be that.
+    /// There is no such resource, or the value is invalid.
     pub fn limit(mut self, name: &str, value: &str) -> anyhow::Result<Cell> {
         self.resources.set(name, value)?;
         Ok(self)
@@ -335,9 +335,9 @@ impl Cell {
     /// Starts the product and waits until it answers for the zone on all its ports.
     ///
     /// # Errors
-    /// It is not installed (the message says how to get it), it does not take its configuration
-    /// or the zone (the message has the end of its log), no free ports were found, or its network
-    /// cannot be made here.
+    /// It is not installed (the message says how to get it), it rejects its configuration or the
+    /// zone (the message has the end of its log), no free ports were found, or its network cannot
+    /// be created on this host.
     pub fn start(&self) -> anyhow::Result<RunningServer> {
         self.check(&self.topology)?;
         let mut cell = self.clone();
@@ -349,11 +349,11 @@ impl Cell {
         (self.product.start)(&cell)
     }
 
-    /// Refuses what it cannot be over that topology.
+    /// Refuses settings that are impossible over that topology.
     ///
     /// # Errors
-    /// It has no cache that could be as asked, or its zone is none for it. In Kubernetes: it has
-    /// no image, or it has what only a host can give; with the cure.
+    /// The state of its cache or its zone is not supported. In Kubernetes: it has no image, or a
+    /// setting that needs a host. The error has the cure.
     pub fn check(&self, topology: &Topology) -> anyhow::Result<()> {
         self.check_cache()?;
         self.check_zone()?;
@@ -429,8 +429,8 @@ impl Cell {
     /// `{here}` the same for sockets (see [`HERE`]); `{certificate}` what names of the
     /// certificate's files begin with; `{address}` and `{port}` for UDP and TCP, `{addresses}` all
     /// of them; `{dot.address}` and `{dot.port}` those of a service; `{other.port}` one beside
-    /// them, at `{other.address}`. A line stands once for each address if it has one, and not at
-    /// all if a value in it is missing.
+    /// them, at `{other.address}`. A line with an address is repeated for each address; a line with
+    /// a missing value is left out.
     pub(super) fn fill(&self, template: &str, place: &Place<'_>) -> String {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut say = |name: &str, all: Vec<String>| {
@@ -468,7 +468,7 @@ impl Cell {
     }
 }
 
-/// A line of a template, as often as it stands, each with its end.
+/// A line of a template, repeated as needed, each time with its line end.
 fn filled(line: &str, values: &BTreeMap<String, Vec<String>>) -> String {
     let has = |name: &String| line.contains(&format!("{{{name}}}"));
     let named: Vec<_> = values.iter().filter(|(name, _)| has(name)).collect();

@@ -1,4 +1,4 @@
-//! A change of what a cluster runs already: saved before, restored after, and shown to be restored.
+//! A change of a workload that a cluster runs already: saved before, restored after, and verified.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::pods::{Held, context, kubectl};
 use super::running_list::Listed;
 use crate::files::{self, Access};
 
-/// What runs several pods of one kind.
+/// Kinds of workloads with several pods.
 const KINDS: [&str; 3] = ["deployment", "statefulset", "daemonset"];
-/// Set by the cluster itself.
+/// Fields set by the cluster itself.
 const OF_CLUSTER: [&str; 6] = [
     "creationTimestamp",
     "generation",
@@ -24,28 +24,28 @@ const OF_CLUSTER: [&str; 6] = [
     "selfLink",
     "uid",
 ];
-/// Counted by the cluster itself.
+/// Annotations counted by the cluster itself.
 const REVISIONS: [&str; 2] = [
     "deployment.kubernetes.io/revision",
     "deprecated.daemonset.template.generation",
 ];
-/// Differs from start to start, so that each has pods of its own.
+/// Differs from start to start, so that each has new pods.
 const START: &str = "throng/start";
-/// What the API server says of an object that was written since it was read.
+/// The API server's error for an object that was written since it was read.
 const CONFLICT: &str = "(Conflict)";
-/// How often that is tried again.
+/// Retries after that error.
 const REPLACE_TRIES: u32 = 20;
 const ROLLOUT: &str = "--timeout=180s";
 
-/// What is to be changed.
+/// A requested change.
 #[derive(Clone, Debug)]
 pub struct Change {
     namespace: String,
     kind: String,
     name: String,
-    /// CPU time and memory of each of its pods, of the first container.
+    /// CPU time and memory of the first container of each pod.
     pub resources: Resources,
-    /// How many pods there are.
+    /// Number of pods.
     pub replicas: Option<u32>,
 }
 
@@ -53,13 +53,13 @@ pub struct Change {
 #[derive(Debug)]
 pub struct Changed {
     held: Option<Held>,
-    /// What is to be observed of its pods, as long as the proxy is there.
+    /// Sources to observe its pods, valid while the proxy runs.
     observed: Vec<String>,
     _proxy: Option<KubeletProxy>,
     folder: TempFolder,
 }
 
-/// Where something is, and how it was.
+/// Location and original state of an object.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Saved {
     pub(super) context: String,
@@ -73,7 +73,7 @@ impl Change {
     /// Reads `NAMESPACE/KIND/NAME`, such as `kube-system/deployment/coredns`.
     ///
     /// # Errors
-    /// It is no such thing; with the cure.
+    /// The text has another form; with the cure.
     pub fn parse(text: &str) -> anyhow::Result<Change> {
         let parts: Vec<&str> = text.split('/').collect();
         let [namespace, kind, name] = parts[..] else {
@@ -106,7 +106,7 @@ impl Change {
         })
     }
 
-    /// Refuses what cannot be changed so.
+    /// Refuses an impossible change.
     ///
     /// # Errors
     /// With the cure.
@@ -122,11 +122,11 @@ impl Change {
         Ok(())
     }
 
-    /// Changes it for one start, and waits until all of its pods are those of the change. How it
-    /// was is in that file before.
+    /// Changes the workload for one start, and waits until all of its pods are new ones. Its
+    /// original state is written to `manifest` first.
     ///
     /// # Errors
-    /// What the cluster says; then it is as it was.
+    /// The cluster's error; the workload is then unchanged.
     pub fn apply(&self, manifest: &Path, start: u32) -> anyhow::Result<Changed> {
         let context = context()?;
         let Change {
@@ -141,7 +141,7 @@ impl Change {
         let mut was: Value = serde_json::from_str(&text)?;
         without_state(&mut was);
         let text = serde_json::to_string_pretty(&was)?;
-        // There may be secrets in it, such as in environment variables.
+        // The manifest may have secrets, such as environment variables.
         let write = |path: &Path| {
             files::write(path, Access::Owner, &text)
                 .with_context(|| format!("cannot write `{}`", path.display()))
@@ -150,7 +150,7 @@ impl Change {
         let folder = TempFolder::new("change")?;
         let copy = folder.path().join("manifest.json");
         write(&copy)?;
-        // A copy that is there whatever happens to the other one.
+        // A second copy, in case the other one is lost.
         let saved = Saved {
             context: context.clone(),
             namespace: namespace.clone(),
@@ -250,7 +250,7 @@ impl Changed {
     /// Restores it, and compares.
     ///
     /// # Errors
-    /// What is not as it was.
+    /// The remaining differences.
     pub fn restore(mut self) -> anyhow::Result<()> {
         self.end()
     }
@@ -261,7 +261,7 @@ impl Changed {
         };
         let ended = held.remove();
         if ended.is_err() {
-            // Whoever comes next finds it in the list, and tries again.
+            // The next command finds it in the list, and tries again.
             self.folder.keep();
         }
         ended
@@ -270,13 +270,13 @@ impl Changed {
 
 impl Drop for Changed {
     fn drop(&mut self) {
-        // What is wrong is told by whoever comes next.
+        // The next command reports the error.
         let _ = self.end();
     }
 }
 
 impl Saved {
-    /// As it was, with the cluster's word for it.
+    /// Restores the original state and lets the cluster confirm it.
     pub(super) fn restore(&self) -> anyhow::Result<()> {
         let Saved {
             context,
@@ -289,7 +289,7 @@ impl Saved {
         let what = format!("{kind} `{name}` in `{namespace}` is not as it was");
         let cure = format!("restore it with `kubectl replace {file}`");
         let failed = || format!("{what}\nhint: {cure}");
-        // It asks for the object, and writes it: a controller may write it in between.
+        // kubectl reads the object before it writes it; a controller may write in between.
         let replace = || kubectl(context, &["replace", &file], None);
         let is_in_conflict = |error: &anyhow::Error| format!("{error:#}").contains(CONFLICT);
         let mut replaced = replace();
@@ -309,13 +309,13 @@ impl Saved {
             ROLLOUT,
         ];
         kubectl(context, &of, None).with_context(failed)?;
-        // It fails where there is a difference, and shows it.
+        // It fails if there is a difference, and prints it.
         kubectl(context, &["diff", &file], None).with_context(failed)?;
         Ok(())
     }
 }
 
-/// What somebody wrote, without what the cluster added.
+/// Removes the fields that the cluster added.
 fn without_state(manifest: &mut Value) {
     if let Some(all) = manifest.as_object_mut() {
         all.remove("status");

@@ -1,4 +1,4 @@
-//! Programs and sockets by which a server is told something.
+//! Control programs and control sockets of servers.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ pub(super) const HERE: &str = "/proc/self/cwd";
 /// How long a server may take to answer on its control socket.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// A program that controls a server, where the server is.
+/// A control program, run in the server's network and folder.
 pub(super) fn command(
     server: &RunningServer,
     program: Program,
@@ -41,7 +41,7 @@ fn in_folder(
     Ok(command)
 }
 
-/// Runs such a program; what it says.
+/// Runs such a program; returns its output.
 pub(super) fn run(
     server: &RunningServer,
     program: Program,
@@ -51,8 +51,8 @@ pub(super) fn run(
     output(command(server, program, words)?, program)
 }
 
-/// Runs one in the folder of a server that has not started, as the user of the server, whose are
-/// the files that it makes; what it says.
+/// Runs one in the folder of a server that has not started, as the server's user, who then owns its
+/// files; returns its output.
 pub(super) fn run_before(
     folder: &TempFolder,
     program: Program,
@@ -82,7 +82,7 @@ fn output(mut command: Command, program: Program) -> anyhow::Result<String> {
     Ok(said)
 }
 
-/// What a server answers to a line on a socket in its folder: it begins and ends with a prompt.
+/// A server's answer to a line on a socket in its folder, between two prompts.
 pub(super) fn answer_on_socket(
     server: &RunningServer,
     socket: &str,

@@ -14,20 +14,20 @@ use crate::files;
 /// Names tried before giving up; more than one is needed only after a killed run left its folder.
 const NAMES_MAX: u32 = 1_000;
 
-/// What all their names begin with.
+/// Prefix of all their names.
 pub(super) const PREFIX: &str = "throng-";
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Mode of a folder that a server of another user has: that user's group may add files, which it
-/// owns too, and the sticky bit keeps them from replacing ours (inode(7)).
+/// Mode of the folder of another user's server: that user's group may add files, which inherit the
+/// group, and the sticky bit prevents it from replacing ours (inode(7)).
 const SHARED: u32 = 0o3770;
-/// Modes of our files there: to be read, and to be read and written.
+/// Modes of our files there: readable, and readable and writable for the server.
 const READABLE: u32 = 0o640;
 const WRITABLE: u32 = 0o660;
 
-/// A new folder under the system's temporary folder, readable by its owner alone because it
-/// holds private keys, and by the user of its server if that is another.
+/// A new folder under the system's temporary folder. Because it holds private keys, only its owner
+/// can read it, and the user of its server if that is another.
 #[derive(Debug)]
 pub(crate) struct TempFolder {
     path: PathBuf,
@@ -57,7 +57,7 @@ impl TempFolder {
         )
     }
 
-    /// One that is there already; it is removed as others are.
+    /// An existing folder; it is removed like a new one.
     pub(crate) fn at(path: PathBuf) -> TempFolder {
         TempFolder {
             path,
@@ -66,7 +66,7 @@ impl TempFolder {
         }
     }
 
-    /// Has a server of this user read what is written here from now on, and add files.
+    /// Lets a server of this user read files written from now on, and add files.
     pub(super) fn share(&mut self, user: ServerUser) -> anyhow::Result<()> {
         chown(&self.path, None, Some(user.group()))
             .and_then(|()| fs::set_permissions(&self.path, PermissionsExt::from_mode(SHARED)))
@@ -100,19 +100,19 @@ impl TempFolder {
         }
     }
 
-    /// Where such folders are.
+    /// The parent of such folders.
     pub(super) fn parent() -> PathBuf {
         std::env::temp_dir()
     }
 
-    /// Refuses a path that servers do not read from their configuration as it is: each has its
-    /// rules for quotes, spaces and separators, and some have no quotes.
+    /// Refuses a path with characters that are special in servers' configurations: each server has
+    /// its rules for quotes, spaces and separators, and some have no quotes.
     ///
     /// # Errors
-    /// There is such a character in it; the hint names the cure.
+    /// The path has such a character; the hint names the cure.
     pub(super) fn check_path(&self) -> anyhow::Result<()> {
         let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:=%".contains(c);
-        // What is not UTF-8 becomes U+FFFD, which is not plain.
+        // Invalid UTF-8 becomes U+FFFD, which is refused.
         let path = self.path.to_string_lossy();
         let other = path.chars().find(|c| !is_plain(*c));
         match other {
@@ -156,7 +156,7 @@ impl Drop for TempFolder {
         if self.is_kept {
             return;
         }
-        // Nobody is left to tell: a folder that stays behind costs a few kilobytes.
+        // An error cannot be reported from `drop`; a folder left behind costs a few kilobytes.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -209,7 +209,7 @@ mod tests {
             assert!(!run(script).status.success(), "{script}");
         }
         folder.write("key", "another secret").unwrap();
-        // What the server has put there is not written to.
+        // Files of the server are never written to.
         let error = format!("{:#}", folder.write("added", "").unwrap_err());
         assert!(error.contains("belongs to user"), "{error}");
         let mode = fs::metadata(folder.path()).unwrap().permissions().mode();

@@ -1,4 +1,4 @@
-//! Whether a server answers as its zone says, before it is timed.
+//! Checks before measuring that a server's answers match its zone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,16 +20,18 @@ const TYPE_A: u16 = 1;
 const TYPE_SOA: u16 = 6;
 const TYPE_RRSIG: u16 = 46;
 
-/// Who signs the zone, and whether that is seen (RFC 4034, section 3). By default neither.
+/// Whether the server signs the zone, and whether queries request signatures (RFC 4034, section 3).
+/// By default neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signing {
-    /// Queries ask for signatures (the DO bit, RFC 3225): those of the zone come, if it has any.
+    /// Queries request signatures (the DO bit, RFC 3225).
     pub is_asked: bool,
-    /// The server signs the zone: each RRset has a signature, and the zone a serial of its own.
+    /// The server signs the zone: each RRset has a signature, and the serial differs from the
+    /// file's.
     pub by_server: bool,
 }
 
-/// A question, and what the zone says.
+/// A question with the zone's answer.
 #[derive(Debug)]
 pub struct Expectation {
     /// The question as a line of a names file.
@@ -39,18 +41,18 @@ pub struct Expectation {
     signing: Signing,
 }
 
-/// The records of a response that say something about the question, without their TTLs.
+/// The records of a response that answer the question, without their TTLs.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Records {
-    /// Those of the answer section; without any, the NS records of a referral.
+    /// Those of the answer section, or the NS records of a referral.
     all: BTreeSet<String>,
-    /// Signatures of the former, after the name and type that they are for.
+    /// Signatures of `all`, by the name and type that they cover.
     signatures: BTreeSet<(String, String)>,
     is_referral: bool,
 }
 
 impl Expectation {
-    /// Up to so many questions about a zone, from all of it.
+    /// Up to `number` questions, spread over the whole zone.
     ///
     /// # Errors
     /// The zone cannot be read.
@@ -90,13 +92,13 @@ impl Expectation {
         })
     }
 
-    /// True if another server is the one to be asked.
+    /// True if the answer is a referral.
     pub fn is_referral(&self) -> bool {
         self.answer.is_referral
     }
 
-    /// Compares a response with the zone: RCODE, and the records of its answer or referral,
-    /// whatever their order, their TTLs, and the case of their names.
+    /// Compares a response with the zone: RCODE, and the records of its answer or referral. Order,
+    /// TTLs and case of names are ignored.
     ///
     /// # Errors
     /// What is different.
@@ -158,7 +160,7 @@ impl Expectation {
     }
 }
 
-/// What a zone answers, with its RCODE.
+/// A zone's answer, with its RCODE.
 fn ask(zone: &responder::Zone, (name, qtype): (&[u8], u16)) -> anyhow::Result<(u16, Vec<u8>)> {
     let (mut query, mut response) = (Vec::new(), Vec::new());
     write_query(name, qtype, CLASS_IN, &QueryOptions::default(), &mut query)?;
@@ -179,7 +181,7 @@ impl Zone {
         Ok(responder::Zone::from_text(&self.text, Some(&self.origin))?)
     }
 
-    /// The least TTL of what answers its questions.
+    /// The least TTL of the records that answer its questions.
     ///
     /// # Errors
     /// The zone cannot be read.
@@ -210,7 +212,7 @@ impl Zone {
         Ok(signatures > 0)
     }
 
-    /// True if parts of it are other servers'.
+    /// True if it delegates parts to other servers.
     ///
     /// # Errors
     /// The zone cannot be read.
@@ -259,7 +261,7 @@ impl Records {
         Some(())
     }
 
-    /// Those that the zone has.
+    /// Adds the signatures in the zone.
     fn add_signatures(&mut self, zone: &responder::Zone) -> anyhow::Result<()> {
         if self.is_referral {
             return Ok(());
@@ -298,7 +300,7 @@ mod tests {
         }
     }
 
-    /// What a server with that zone answers.
+    /// The responses of a server with that zone.
     fn responses(zone: &Zone, expected: &[Expectation]) -> Vec<Vec<u8>> {
         let loaded = responder::Zone::from_text(&zone.text, Some(&zone.origin)).unwrap();
         let of_one = |expected: &Expectation| {
@@ -327,7 +329,7 @@ mod tests {
         let wrong: Vec<String> = (expected.iter().zip(bad))
             .filter_map(|(each, response)| each.check(&response).err())
             .collect();
-        // The alias leads there too.
+        // The alias has that target too.
         assert_eq!(wrong.len(), 2, "{wrong:?}");
         assert!(wrong.iter().all(|it| it.contains("192.0.2.9")), "{wrong:?}");
         assert!(wrong.iter().all(|it| it.contains("192.0.2.1")), "{wrong:?}");
@@ -375,7 +377,7 @@ mod tests {
         assert!(refused(AS_IT_IS, &zone, &stripped).contains("signature of"));
     }
 
-    /// What a server answers that adds to the records of a name their signatures.
+    /// The response of a server that adds signatures to the records of a name.
     fn with_signatures(zone: &responder::Zone, expected: &Expectation) -> Vec<u8> {
         let (name, qtype) = expected.question.split_once(' ').unwrap();
         let mut wire = Vec::new();

@@ -1,6 +1,6 @@
 //! A closed Internet for a resolver: root, top-level domain and the zone's own server, each a
-//! responder of this program, in the network namespace of the resolver alone. Of a server that
-//! forwards what is not of its zone it is one resolver, which has an answer for every name.
+//! responder of this program in the resolver's network namespace. For a server that forwards
+//! queries outside its zone it is a single resolver with an answer for every name.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,13 +21,13 @@ use super::start::Start;
 use super::{Listed, RunningServer, Zone};
 use crate::line::parse_share;
 
-/// Name of the factor for names that are not of the zone.
+/// Name of the factor for names outside the zone.
 pub(super) const EXTERNAL: &str = "external";
 /// File with the root's name and address.
 pub(super) const HINTS: &str = "root.hints";
-/// File with what a server of it counted.
+/// File with a server's counters.
 const COUNTERS: &str = "counters.json";
-/// How long such a server may take to tell that, and how often it is looked at.
+/// How long a server may take to write it, and how often the file is checked.
 const TELL_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// That of a generated zone's own name server.
@@ -43,7 +43,7 @@ const SERVER: Server = Server {
     fatal_lines: &["error: "],
 };
 
-/// How long each of the three takes to answer, and what it loses.
+/// Delay and loss of each of the three servers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Internet([Level; 3]);
 
@@ -74,7 +74,7 @@ impl Internet {
         levels.next().is_none().then_some(Internet(all))
     }
 
-    /// Starts the three; the zone's server, with the others behind it.
+    /// Starts the three; returns the zone's server, with the others behind it.
     fn start(&self, cell: &Cell) -> anyhow::Result<RunningServer> {
         anyhow::ensure!(
             cell.network.is_some(),
@@ -111,7 +111,7 @@ impl Cell {
     }
 }
 
-/// Starts a resolver: with a closed Internet, whose root is in [`HINTS`], if the cell says so.
+/// Starts a resolver, with a closed Internet whose root is in [`HINTS`] if the cell has one.
 pub(super) fn start_resolver(
     cell: &Cell,
     start: &Start<'_>,
@@ -128,8 +128,7 @@ pub(super) fn start_resolver(
     Ok(server)
 }
 
-/// The resolver that a cell's server asks for names that are not of its zone; none if it refuses
-/// those.
+/// The resolver to which a cell's server forwards names outside its zone; none if it refuses them.
 pub(super) fn start_external(cell: &Cell) -> anyhow::Result<Option<RunningServer>> {
     let level = Level::parse(cell.text(EXTERNAL));
     let start = |level: Level| start_one(cell, EXTERNAL, (None, None, &level));
@@ -169,28 +168,28 @@ fn start_one(
 }
 
 impl RunningServer {
-    /// What the servers of its closed Internet have counted since they started; none if there is
-    /// none.
+    /// The counters of its closed Internet's servers since their start; none without a closed
+    /// Internet.
     ///
     /// # Errors
-    /// One of them does not tell.
+    /// One of them does not write its counters.
     pub fn internet(&self) -> anyhow::Result<Option<Counted>> {
         let (mut all, mut server) = (Counted::default(), self);
         while let Some(behind) = server.behind() {
             all.servers.extend(behind.listed.internet_server()?);
             server = behind;
         }
-        // The root is behind all others.
+        // The root comes last.
         all.servers.reverse();
         Ok((!all.servers.is_empty()).then_some(all))
     }
 }
 
 impl Listed {
-    /// What it has counted, if it is a server of a closed Internet.
+    /// Its counters, if it is a server of a closed Internet.
     ///
     /// # Errors
-    /// It does not tell.
+    /// It does not write its counters.
     pub fn internet_server(&self) -> anyhow::Result<Option<ZoneServer>> {
         let (Some(name), Some(process)) = (&self.internet, self.process) else {
             return Ok(None);
@@ -198,7 +197,7 @@ impl Listed {
         let path = self.folder.join(COUNTERS);
         let cannot = || format!("the {name} of the closed Internet does not tell what it counted");
         anyhow::ensure!(process.is_alive(), "{}: it has ended", cannot());
-        // What is there is what it told before.
+        // The file has earlier counters.
         fs::remove_file(&path).with_context(cannot)?;
         signal_group(process.id, Signal::USR1);
         let until = Instant::now() + TELL_MAX;

@@ -1,9 +1,9 @@
-//! Real servers under test, on free ports of loopback or of a network namespace of their own.
+//! Real servers under test, on free ports of loopback or of their own network namespace.
 //!
 //! BIND, Unbound, Knot DNS, NSD and CoreDNS answer one zone themselves; dnsdist and HAProxy stand
 //! in front of a BIND that does. A [`Product`] is a file in [`products`], and a line of the list
-//! there; a [`Cell`] is one with its factors set. The `Options` types of the first three set keys
-//! as well.
+//! there; a [`Cell`] is one with its factors set. The `Options` types of the first three also set
+//! keys.
 //!
 //! Each target runs in the foreground as a child process in a folder of its own, serves one zone
 //! and is ready when `start` returns. Dropping it kills and reaps the process and removes the

@@ -1,5 +1,5 @@
-//! The lock on the name of a server that starts, so that commands which start servers at the same
-//! time do not give two servers the same name.
+//! Locks the name of a starting server, so that two commands cannot give it to two servers at the
+//! same time.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,9 +11,9 @@ use anyhow::Context;
 
 use super::folder::{PREFIX, TempFolder};
 
-/// The name of a server, locked for this user and the folder that lists the servers. It is the
-/// name of an abstract socket (unix(7)): the kernel frees it with the process, whatever ends that,
-/// and there is no file that could stay or be another user's.
+/// The name of a server, locked for this user and the folder that lists the servers. It is the name
+/// of an abstract socket (unix(7)): the kernel frees it when the process ends for any reason, and
+/// no file can be left behind or belong to another user.
 #[derive(Debug)]
 pub struct NameLock {
     _socket: UnixDatagram,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// A network namespace of its own, with nothing but a loopback interface that is down. Needs root.
+/// A new network namespace with only a loopback interface, which is down. Needs root.
 ///
 /// It lasts as long as this, or until the thread that made it dies.
 #[derive(Debug)]
@@ -17,7 +17,8 @@ impl Namespace {
     /// Makes one and waits until it is there.
     ///
     /// # Errors
-    /// It may not be made here, or `setpriv` or `unshare` is not installed (package util-linux).
+    /// This process may not create one, or `setpriv` or `unshare` is not installed (package
+    /// util-linux).
     pub fn new() -> io::Result<Namespace> {
         let mut holder = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--", "unshare", "--net"])
@@ -25,7 +26,7 @@ impl Namespace {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        // What `unshare` starts says something only after the namespace is made.
+        // Output of the command that `unshare` runs means that the namespace exists.
         let stdout = holder.stdout.take();
         let namespace = Namespace { holder };
         let mut line = String::new();
@@ -43,7 +44,7 @@ impl Namespace {
         self.holder.id()
     }
 
-    /// Moves the calling thread there for good, with all that it starts from then on.
+    /// Moves the calling thread there permanently, with all processes that it starts from then on.
     ///
     /// # Errors
     /// The thread may not.
@@ -62,7 +63,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what they are for.
+        // Both fail only if the process has ended already.
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }

@@ -1,5 +1,5 @@
-//! Two network namespaces, the generator's and the server's, and what joins them. Each is in the
-//! list of running servers, before it is made, so that it is found if whoever made it is killed.
+//! Two network namespaces, the generator's and the server's, and the link between them. Each is in
+//! the list of running servers before it is created, so that it is found if its creator is killed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::process::CommandExt;
@@ -26,13 +26,13 @@ const V6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd98, 0, 0, 0, 0, 0, 0, 2),
 ];
 
-/// What such a process says when packets move.
+/// Printed by a line's process once packets move.
 const JOINED: &str = " are joined: ";
-/// How long it may take to that, and how often it is looked at.
+/// How long that may take, and how often the output is checked.
 const START_MAX: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// The network between a generator and a server; gone with all that is in it when dropped.
+/// The network between a generator and a server; removed with all its contents when dropped.
 #[derive(Debug)]
 pub struct Network {
     /// Of the generator, and of the server.
@@ -50,7 +50,7 @@ struct Held {
     folder: TempFolder,
 }
 
-/// What joins the two.
+/// The link between the two.
 #[derive(Debug)]
 enum Joint {
     Pair(Pair),
@@ -70,10 +70,10 @@ impl Drop for Joint {
 }
 
 impl Network {
-    /// Makes one; none for loopback. One that is for a server which is to last is named after it.
+    /// Creates a network; none for loopback. The network of a lasting server is named after it.
     ///
     /// # Errors
-    /// It cannot be made here; nothing is left then.
+    /// It cannot be created on this host; nothing is left behind then.
     pub(super) fn make(
         topology: &Topology,
         families: super::Families,
@@ -138,10 +138,10 @@ impl Network {
         }
     }
 
-    /// Says whether networks can be made here.
+    /// Checks that networks can be created on this host.
     ///
     /// # Errors
-    /// Not; with the cure.
+    /// They cannot; with the cure.
     pub fn check() -> anyhow::Result<()> {
         crate::line::check_rights().map_err(refused)
     }
@@ -151,12 +151,12 @@ impl Network {
         &self.addresses[1]
     }
 
-    /// What the line was asked for; none if there is none.
+    /// The settings of the line; none without a line.
     pub fn shape(&self) -> Option<&Shape> {
         self.shape.as_ref()
     }
 
-    /// Runs something on a thread at the generator's end, with all that it starts.
+    /// Runs `act`, with all processes that it starts, on a thread at the generator's end.
     ///
     /// # Errors
     /// That end is gone.
@@ -179,7 +179,7 @@ impl Network {
         words(&self.namespaces[1])
     }
 
-    /// What the line of this process did since this was last asked; none if there is none.
+    /// The statistics of this process's line since the last call; none without a line.
     pub fn account(&self) -> Option<measure::line::Line> {
         match &mut self.held().joint {
             Joint::Line(line) => line.account(),
@@ -187,14 +187,14 @@ impl Network {
         }
     }
 
-    /// Leaves it when this process has ended; the list of running servers has it.
+    /// Keeps it after the end of this process; it stays in the list of running servers.
     pub(super) fn keep(&self) -> anyhow::Result<()> {
         let mut held = self.held();
         held.listed.owner = None;
         held.listed.write()?;
         match &mut held.joint {
             Joint::Pair(pair) => pair.keep().map_err(refused)?,
-            // Only one of a server that lasts is made so.
+            // Only lasting servers have such a line.
             Joint::Process(child) => drop(child.take()),
             Joint::Line(_) => anyhow::bail!("a line of this process ends with it"),
         }
@@ -225,7 +225,7 @@ fn start_line(
     let copy = file.try_clone().context("cannot duplicate a descriptor")?;
     let own = std::env::current_exe().context("this program is not found")?;
     let mut command = Command::new(own);
-    // The line is as this command has decided: no defaults of its user.
+    // All settings of the line are given: the user's defaults must not apply.
     command.args(["--no-defaults", "line", "--between", &namespaces.join(",")]);
     command.args(["--near-addresses", &list(0), "--far-addresses", &list(1)]);
     command.args(shape.arguments());
@@ -253,7 +253,7 @@ fn wait_until_joined(child: &mut Child, folder: &TempFolder) -> anyhow::Result<(
     }
 }
 
-/// With what works without a network.
+/// Adds the alternatives that work without a network.
 fn refused(error: RunError) -> anyhow::Error {
     let hint = error
         .hint

@@ -1,7 +1,6 @@
-//! Operations: what is done to a server while it is asked.
+//! Operations on a server under load, such as a reload or a restart.
 //!
-//! Each ends when the server itself shows that it is done: by its log, by its control program, by
-//! its answers.
+//! Each ends when the server's log, control program or responses show that it is complete.
 
 use std::fmt;
 use std::fs;
@@ -26,31 +25,31 @@ use crate::files::{self, Access, Opening};
 const DURATION_MAX: Duration = Duration::from_secs(60);
 /// The greatest TTL of a zone whose key is rolled in mid-run.
 const TTL_MAX: Duration = Duration::from_secs(10);
-/// How often its end is looked for.
+/// How often its end is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// How often a restart is tried when another process took the port meanwhile.
+/// Attempts of a restart when another process has taken the port.
 const ATTEMPTS_MAX: usize = 5;
 
-/// What is done in mid-run.
+/// An operation during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The same configuration and zone are read again.
+    /// The server reads its configuration and zone again.
     Reload,
     /// The process ends, and another begins on the same ports.
     Restart,
     /// The server gives its zone to a secondary.
     ZoneTransfer,
-    /// The server that signs its zone comes to sign it with a new key.
+    /// The server rolls over the key with which it signs its zone.
     KeyRoll,
-    /// What the server asks stops, and goes on later.
+    /// The server's upstream is stopped, and continued later.
     UpstreamOutage,
 }
 
-/// How a product is told to do something.
+/// How an operation of a product is triggered, and how its end is recognised.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Means {
     pub(super) act: Act,
-    /// What its log says at the end, of a server that has the zone and of a resolver.
+    /// Log lines at the end, of an authoritative server and of a resolver.
     pub(super) until: [Lines; 2],
 }
 
@@ -59,12 +58,12 @@ pub(super) struct Means {
 pub(super) struct Lines {
     /// Each has one of these in it.
     pub(super) with: &'static [&'static str],
-    /// How many there are; with none to wait for, the act ends by itself.
+    /// How many to wait for; with 0, the operation ends with its trigger.
     pub(super) number: usize,
 }
 
 impl Lines {
-    /// None: the act ends when what was told to do it has.
+    /// No lines: the operation ends with its trigger.
     pub(super) const NONE: Lines = Lines {
         with: &[],
         number: 0,
@@ -81,24 +80,24 @@ impl Lines {
     }
 }
 
-/// Words for a program, of a server and the origin of its zone.
+/// Arguments of a program, for a server and the origin of its zone.
 type WordsOf = fn(&RunningServer, &str) -> anyhow::Result<Vec<String>>;
 
-/// What tells it.
+/// The trigger of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
     /// A signal to its process.
     Signal(Signal),
-    /// A program with these words, in which `{origin}` is filled in. It runs in the folder.
+    /// A program with these arguments, in which `{origin}` is filled in. It runs in the folder.
     Command(Program, &'static [&'static str]),
-    /// The same, with words that only the server knows.
+    /// The same, with arguments that depend on the running server.
     CommandOf(Program, WordsOf),
 }
 
-/// What came of an operation that succeeded.
+/// The result of a successful operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// For how long no process was there to answer.
+    /// How long the server was down.
     pub down: Option<Duration>,
 }
 
@@ -136,10 +135,10 @@ impl fmt::Display for Operation {
 }
 
 impl Cell {
-    /// Checks that this can be done to it.
+    /// Checks that the operation is possible.
     ///
     /// # Errors
-    /// It cannot; the message says what can.
+    /// It is not; the message names the possible ones.
     pub fn check_operation(&self, operation: Operation) -> anyhow::Result<()> {
         if self.has(operation) {
             return self.check_ttl(operation);
@@ -163,8 +162,7 @@ impl Cell {
         anyhow::bail!("{title} has no operation `{operation}`\nhint: here it has {all}")
     }
 
-    /// A new key waits until no cache has what the one before has signed (RFC 6781, section
-    /// 4.1.1.1).
+    /// A new key waits until no cache has signatures of the old one (RFC 6781, section 4.1.1.1).
     fn check_ttl(&self, operation: Operation) -> anyhow::Result<()> {
         if operation != Operation::KeyRoll {
             return Ok(());
@@ -188,7 +186,7 @@ impl Cell {
         }
     }
 
-    /// True if it asks other servers of the lab.
+    /// True if it queries other servers of the lab.
     fn has_upstream(&self) -> bool {
         let is_set = |name| !matches!(self.text(name), "" | "none");
         let is_always = |product: &Product| {
@@ -198,11 +196,11 @@ impl Cell {
         is_set("internet") || is_set("behind") || is_set(EXTERNAL) || is_always(self.product)
     }
 
-    /// Does it to the server that was started as this cell says, and waits for its end. An outage
-    /// lasts for that time, and all waiting ends when `is_over` says so: somebody interrupts it.
+    /// Carries out an operation on a server started from this cell, and waits for its end. An
+    /// outage lasts for the given time; all waiting ends once `is_over` returns true.
     ///
     /// # Errors
-    /// The server did not do it; the message has its own.
+    /// The server did not complete it; the message has the server's error.
     pub fn operate(
         &self,
         server: &mut RunningServer,
@@ -212,7 +210,7 @@ impl Cell {
         let mut done = Done::default();
         match operation {
             Operation::Reload => {
-                // What has not changed since it was read is not read again.
+                // Servers do not reload an unchanged file.
                 let zone = server.folder().join("zone.db");
                 let written = files::write_in_place(&zone, &self.zone.text);
                 written.context("cannot write the zone again")?;
@@ -228,7 +226,7 @@ impl Cell {
         Ok(done)
     }
 
-    /// Tells it to do something, and waits until it says that it is done.
+    /// Triggers an operation, and waits until the server reports its end.
     fn act(
         &self,
         server: &mut RunningServer,
@@ -262,7 +260,7 @@ impl Cell {
         })
     }
 
-    /// Returns for how long nobody was there.
+    /// Returns how long the server was down.
     fn restart(&self, server: &mut RunningServer) -> anyhow::Result<Duration> {
         server.process.stop()?;
         let gone_at = Instant::now();
@@ -291,7 +289,7 @@ impl Cell {
                     return Ok(down);
                 }
                 Err(StartFailure::Final(error)) => return Err(error),
-                // A connection of the generator's may have it; it will give it back.
+                // A connection of the generator may hold the port for a while.
                 Err(StartFailure::PortTaken(_)) => server.process.stop()?,
             }
         }
@@ -326,7 +324,8 @@ fn command(
     Ok(())
 }
 
-/// Waits until that is so, the server has died, time is over, or somebody says so.
+/// Waits until the condition is met, the server has ended, the time is over, or the wait is
+/// cancelled.
 fn wait(
     process: &mut ServerProcess,
     is_over: &dyn Fn() -> bool,
@@ -347,7 +346,7 @@ fn wait(
     Ok(())
 }
 
-/// Processes that are stopped; they go on when this is dropped.
+/// Stopped processes; they continue when this is dropped.
 struct Stopped(Vec<u32>);
 
 impl Drop for Stopped {
@@ -358,7 +357,7 @@ impl Drop for Stopped {
     }
 }
 
-/// Stops all that the server asks for that time.
+/// Stops all upstream servers for that time.
 fn stop_upstream(server: &RunningServer, (time, is_over): (Duration, &dyn Fn() -> bool)) {
     let mut stopped = Stopped(Vec::new());
     let mut next = server.behind();

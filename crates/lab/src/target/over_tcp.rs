@@ -1,4 +1,5 @@
-//! What a server answers over TCP: to one question, or with its zone, as to a secondary (RFC 5936).
+//! Queries a server over TCP: for one question, or for a zone transfer, as a secondary does (RFC
+//! 5936).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -19,29 +20,29 @@ const NOERROR: u16 = 0;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// How long it may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// How often somebody who waits for data looks whether all is over.
+/// How often a wait for data checks whether it was cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// What is read at a time.
+/// Size of a read.
 const OCTETS_AT_ONCE: usize = 1 << 16;
 
-/// Asks a server for the zone, from where its generator is, and reads that to its end.
+/// Transfers the zone from a server, from the generator's network, and reads it to its end.
 ///
 /// # Errors
-/// The server does not give it: what it says, or that it stopped in the middle.
+/// The server refuses it (with its error), or stopped in the middle.
 pub(super) fn transfer(
     server: &RunningServer,
     origin: &str,
     until: (Duration, &dyn Fn() -> bool),
 ) -> anyhow::Result<()> {
     let mut ends = 0;
-    // The SOA RR is the first of it, and the last (RFC 5936, section 2.2).
+    // The zone begins and ends with its SOA RR (RFC 5936, section 2.2).
     read(server, (origin, AXFR), until, |message| {
         ends += soa_records(message)?;
         Ok(ends == 2)
     })
 }
 
-/// Asks a server one question over TCP, from where its generator is.
+/// Sends one query over TCP, from the generator's network.
 ///
 /// # Errors
 /// It does not answer.
@@ -54,7 +55,7 @@ pub(super) fn ask(server: &RunningServer, question: (&str, u16)) -> anyhow::Resu
     Ok(response)
 }
 
-/// Asks a question and hands over message after message, until one is the last.
+/// Sends a query and passes on each message until the last.
 fn read(
     server: &RunningServer,
     question: (&str, u16),

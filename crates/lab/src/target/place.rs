@@ -1,4 +1,4 @@
-//! What a server program needs, and where one start of it puts everything.
+//! The requirements of a server program, and the locations of one start.
 
 use std::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use super::folder::TempFolder;
 use super::process::Program;
 use super::{Endpoints, Service};
 
-/// What is the same for every target that one server program makes.
+/// Properties of a server program, the same for all its targets.
 #[derive(Debug)]
 pub(super) struct Server {
     /// The program.
@@ -15,7 +15,7 @@ pub(super) struct Server {
     pub(super) services: &'static [Service],
     /// Must be in its log before the first query is sent.
     pub(super) ready_line: Option<&'static str>,
-    /// A line of its log with one of these in it, in lower case, is the end.
+    /// A line of its log that contains one of these, in lower case, means failure.
     pub(super) fatal_lines: &'static [&'static str],
 }
 
@@ -27,6 +27,6 @@ pub(super) struct Place<'a> {
     pub(super) folder: &'a TempFolder,
     pub(super) endpoints: &'a Endpoints,
     pub(super) extra_ports: &'a [u16],
-    /// Where those are: of this host alone, or of a pod.
+    /// Their address: on this host only, or in a pod.
     pub(super) other_address: Ipv4Addr,
 }

@@ -1,12 +1,12 @@
-//! A server in a pod: Kubernetes starts and limits it, and `kubectl` asks Kubernetes, with the
-//! rights and the cluster that a shell here has.
+//! A server in a pod: Kubernetes starts and limits it. `kubectl` talks to Kubernetes, with the
+//! calling user's context and rights.
 //!
-//! Each start has a namespace of its own with a Service, a Secret (configuration, zone and keys,
-//! which the pod has in the folder that they have here) and a Deployment of one pod. The namespace
-//! is in the list of running servers before it is made, and all of it goes with it.
+//! Each start has its own namespace with a Service, a Secret (configuration, zone and keys, mounted
+//! in the pod at their local path) and a Deployment of one pod. The namespace is in the list of
+//! running servers before it is made, and all of it goes with it.
 //!
-//! Others use the cluster, too: the namespace has a name that none of them can foretell, it is
-//! created and never adopted, and what is deleted is deleted by its UID.
+//! Other users share the cluster: the namespace has an unpredictable name, is created and never
+//! adopted, and objects are deleted by UID.
 
 use std::fs;
 use std::io::Write;
@@ -28,30 +28,30 @@ use super::running_list::Listed;
 use super::service::Endpoints;
 use crate::files;
 
-/// Name of all that is made.
+/// Name of all objects created.
 const NAME: &str = "server";
 /// Octets that a Secret may have: the API server takes 1 MiB of data.
 const FILES_OCTETS_MAX: u64 = 1_000_000;
-/// How long a pod may take to run, its image among it, and how often it is looked at.
+/// How long a pod may take to run, including pulling its image, and how often it is checked.
 const START_MAX: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long one that fits on no node is waited for: nodes may be added.
+/// How long an unschedulable pod is waited for: nodes may be added.
 const UNSCHEDULED_MAX: Duration = Duration::from_secs(60);
-/// What namespaces that Throng made are marked with.
+/// Label of namespaces created by Throng.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "throng");
 /// Characters that the name of a namespace may have (RFC 1123).
 const NAMESPACE_CHARS_MAX: usize = 63;
-/// What the API server says of what is gone, and of what has another UID by now or is already
-/// being removed.
+/// The API server's errors for an object that is gone, and for one that has another UID by now or
+/// is being removed.
 const GONE: [&str; 2] = ["(NotFound)", "(Conflict)"];
-/// The first of the ports in a pod; all are above those that need rights.
+/// The first of the ports in a pod; all are above the privileged ones.
 const PORT_FIRST: u16 = 5300;
 
-/// Where Kubernetes has something of ours.
+/// Our objects in Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Held {
-    /// A namespace, which goes with all that is in it.
+    /// A namespace, removed with all its contents.
     Namespace {
         /// The context of `kubectl`.
         context: String,
@@ -63,15 +63,15 @@ pub(super) enum Held {
         #[serde(default)]
         deployment: Option<String>,
     },
-    /// Something that was there before, and is restored.
+    /// An existing object, to be restored.
     Changed(Saved),
 }
 
-/// What a container runs.
+/// The program of a container.
 #[derive(Debug)]
 pub(super) struct InImage<'a> {
     pub(super) image: &'a str,
-    /// Its program, if it is not what the image begins with.
+    /// Its path, if it is not the image's entry point.
     pub(super) path: Option<&'a Path>,
     pub(super) arguments: Vec<String>,
 }
@@ -85,7 +85,7 @@ pub struct Pods {
     /// UIDs of namespace and Deployment, once they are made.
     uid: Option<String>,
     deployment: Option<String>,
-    /// By which its kubelet is asked.
+    /// The proxy to its kubelet.
     proxy: Option<KubeletProxy>,
     /// The server's own address, node and pod.
     address: Option<IpAddr>,
@@ -94,13 +94,13 @@ pub struct Pods {
     is_kept: bool,
 }
 
-/// Refuses where no cluster can be asked, or namespaces may not be made in it.
+/// Checks that a cluster can be reached and that namespaces may be created in it.
 ///
 /// # Errors
 /// What `kubectl` says.
 pub fn check_cluster() -> anyhow::Result<()> {
     let context = context()?;
-    // A refusal is an exit code of its own, with the answer in words.
+    // A refusal has its own exit code, with the answer as text.
     let asked = kubectl(&context, &["auth", "can-i", "create", "namespaces"], None);
     asked.map(drop).with_context(|| {
         format!(
@@ -134,7 +134,7 @@ fn run(words: &[&str], stdin: Option<&str>) -> anyhow::Result<String> {
          ~/.kube/config",
     )?;
     if let Some(mut input) = child.stdin.take() {
-        // One that fails before it has read all says why itself.
+        // If kubectl fails before it has read its input, it prints the reason.
         let _ = input.write_all(stdin.unwrap_or_default().as_bytes());
     }
     let output = child
@@ -176,13 +176,13 @@ impl Held {
         };
         let uid = match uid {
             Some(uid) => uid.clone(),
-            // It was killed before it wrote down the answer.
+            // The command was killed before it stored the UID.
             None => match made(context, name)? {
                 Some(uid) => uid,
                 None => return Ok(()),
             },
         };
-        // The pod first and to its end, or it would run beside the next one.
+        // Delete the pod first and wait for its end, or it would run beside the next one.
         if let Some(deployment) = deployment {
             let path = format!("/apis/apps/v1/namespaces/{name}/deployments/{NAME}");
             if delete(context, &path, deployment, "Foreground")? {
@@ -196,8 +196,8 @@ impl Held {
     }
 }
 
-/// Deletes what is at that path of the API if it has that UID; false if it is gone, also if
-/// something else has its name by now.
+/// Deletes the object at that path of the API if it has that UID; false if it is gone, even if
+/// another object has its name by now.
 fn delete(context: &str, path: &str, uid: &str, propagation: &str) -> anyhow::Result<bool> {
     let options = json!({
         "kind": "DeleteOptions", "apiVersion": "v1",
@@ -207,7 +207,7 @@ fn delete(context: &str, path: &str, uid: &str, propagation: &str) -> anyhow::Re
     unless_gone(kubectl(context, &words, Some(&options.to_string())))
 }
 
-/// False for what is gone.
+/// Maps the error for an object that is gone to false.
 fn unless_gone(asked: anyhow::Result<String>) -> anyhow::Result<bool> {
     let is_gone = |error: &anyhow::Error| {
         let said = format!("{error:#}");
@@ -220,8 +220,8 @@ fn unless_gone(asked: anyhow::Result<String>) -> anyhow::Result<bool> {
     }
 }
 
-/// The UID of a namespace that Throng made; none if there is none of that name, or if it is
-/// somebody else's.
+/// The UID of a namespace that Throng created; none if there is none of that name, or if it is not
+/// ours.
 fn made(context: &str, name: &str) -> anyhow::Result<Option<String>> {
     let words = [
         "get",
@@ -241,7 +241,7 @@ fn made(context: &str, name: &str) -> anyhow::Result<Option<String>> {
     Ok(uid.map(str::to_owned))
 }
 
-/// A name that another user of the cluster can neither foretell nor take before.
+/// A name that another user of the cluster can neither predict nor take in advance.
 fn namespace_for(folder: &TempFolder) -> anyhow::Result<String> {
     let random = files::random_name().context("no random numbers")?;
     let name = folder.name().replace(['.', '_'], "-").to_lowercase();
@@ -251,7 +251,7 @@ fn namespace_for(folder: &TempFolder) -> anyhow::Result<String> {
 }
 
 impl Pods {
-    /// A name for a namespace of a server with this folder; nothing is made yet.
+    /// A name for the namespace of a server with this folder; nothing is created yet.
     pub(super) fn new(folder: &TempFolder) -> anyhow::Result<Pods> {
         Ok(Pods {
             context: context()?,
@@ -280,12 +280,12 @@ impl Pods {
         self.is_kept = true;
     }
 
-    /// Ports in the pod: of UDP and TCP, of so many services, and others.
+    /// Ports in the pod: of UDP and TCP, of services, and others.
     pub(super) fn ports(count: usize) -> Vec<u16> {
         (PORT_FIRST..).take(count).collect()
     }
 
-    /// Makes the namespace, which must not be there.
+    /// Creates the namespace, which must not exist.
     pub(super) fn make_namespace(&mut self) -> anyhow::Result<()> {
         let (label, value) = MANAGED_BY;
         let uid = self.create(&json!({
@@ -296,7 +296,7 @@ impl Pods {
         Ok(())
     }
 
-    /// Makes the Service; the address that it has in the cluster.
+    /// Creates the Service; returns its cluster IP address.
     pub(super) fn make_service(&self, inside: &Endpoints) -> anyhow::Result<IpAddr> {
         let namespace = &self.namespace;
         let ports: Vec<Value> = ports(inside)
@@ -380,7 +380,7 @@ impl Pods {
         }
     }
 
-    /// Refuses a pod that has ended since, or whose container was started again.
+    /// Fails if the pod has ended since, or its container was restarted.
     pub(super) fn check_alive(&self) -> anyhow::Result<()> {
         let state = self.state()?;
         let is_same = matches!(&state, State::Runs { pod, .. } if *pod == self.pod);
@@ -399,7 +399,7 @@ impl Pods {
         Ok(State::of(&all))
     }
 
-    /// What is to be observed of it, of a product with an exposition on that port.
+    /// Sources to observe it, for a product with an exposition on that port.
     pub fn observed(&self, exposition: Option<(&str, u16)>) -> Vec<String> {
         let Pods { node, pod, .. } = self;
         let namespace = &self.namespace;
@@ -414,7 +414,7 @@ impl Pods {
         kubelet.chain(exposition).collect()
     }
 
-    /// The words by which its log is followed.
+    /// The arguments of the command that follows its log.
     pub(super) fn log_words(&self) -> Vec<String> {
         let words = ["--context", &self.context, "--namespace", &self.namespace];
         let of_log = ["logs", "--follow", &self.pod];
@@ -425,8 +425,8 @@ impl Pods {
             .collect()
     }
 
-    /// Puts what could not be removed into the list of running servers, for whoever comes next: the
-    /// folder of the server goes with this.
+    /// Puts a namespace that could not be removed into the list of running servers for the next
+    /// command, since the server's folder is removed with this.
     fn leave(&self) {
         let Ok(mut folder) = TempFolder::new("pods") else {
             return;
@@ -438,7 +438,7 @@ impl Pods {
         }
     }
 
-    /// Makes what must not be there; its UID.
+    /// Creates an object that must not exist; returns its UID.
     fn create(&self, manifest: &Value) -> anyhow::Result<String> {
         let kind = manifest["kind"].as_str().unwrap_or_default();
         let words = [
@@ -479,7 +479,7 @@ impl Pods {
 
 impl Drop for Pods {
     fn drop(&mut self) {
-        // Before the folder of its socket goes.
+        // Before the folder of its socket is removed.
         self.proxy = None;
         if !self.is_kept && self.held().remove().is_err() {
             self.leave();
@@ -487,7 +487,7 @@ impl Drop for Pods {
     }
 }
 
-/// Name, port and protocol of everything that is asked.
+/// Name, port and protocol of each endpoint.
 fn ports(inside: &Endpoints) -> impl Iterator<Item = (String, u16, &'static str)> {
     let do53 = inside.do53_port;
     let udp = inside.has_udp.then(|| ("udp".to_owned(), do53, "UDP"));
@@ -522,7 +522,7 @@ fn files(folder: &Path) -> anyhow::Result<serde_json::Map<String, Value>> {
     Ok(files)
 }
 
-/// The container: each file where it is here, in a folder that can be written to.
+/// The container: each file at its local path, in a writable folder.
 fn container(
     folder: &Path,
     program: &InImage<'_>,
@@ -547,7 +547,7 @@ fn container(
     })
 }
 
-/// How far a pod has come.
+/// State of a pod.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Runs {
@@ -555,11 +555,11 @@ enum State {
         node: String,
         address: String,
     },
-    /// It is on its way.
+    /// It is starting.
     Starts,
-    /// No node takes it, and why.
+    /// No node can run it; the reason.
     Waits(String),
-    /// It never will, and why.
+    /// It will never run; the reason.
     Fails(String),
 }
 

@@ -1,7 +1,7 @@
 //! Free loopback ports, and which ports are listened on or bound.
 //!
-//! A free port is found by binding it and letting it go, so another process can take it before
-//! the server does; the caller tries again with another one.
+//! A free port is found by binding and releasing it, so another process can take it before the
+//! server does; the caller then tries another one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
 use anyhow::Context;
 
-/// Candidates looked at for one port.
+/// Candidates tried for one port.
 const CANDIDATES_MAX: usize = 100;
 
 /// The sockets that hold one port on some addresses.
@@ -64,10 +64,10 @@ fn hold_candidate(addresses: &[IpAddr]) -> anyhow::Result<Option<Held>> {
     Ok(Some(held))
 }
 
-/// The TCP ports somebody listens on, of both families.
+/// The listening TCP ports, of both families.
 ///
-/// Reads the kernel's tables instead of connecting, so that a limit on the target's TCP clients
-/// and its connection counters are left alone.
+/// Reads the kernel's tables instead of connecting, which would count against a limit on the
+/// target's TCP clients and change its counters.
 pub(crate) fn listening_ports() -> BTreeSet<u16> {
     ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"]
         .iter()
@@ -76,7 +76,7 @@ pub(crate) fn listening_ports() -> BTreeSet<u16> {
         .collect()
 }
 
-/// The UDP ports that somebody has bound, of both families.
+/// The bound UDP ports, of both families.
 pub(crate) fn bound_udp_ports() -> BTreeSet<u16> {
     ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
         .iter()

@@ -3,8 +3,8 @@
 //! `servers/prepare` builds the one from its Go module and unpacks the others, into the user's
 //! cache (root's is in /var/cache); the environment variable [`SETTING`] names another folder.
 //! Debian 13's programs need newer libraries than the host has, so each is run by the dynamic
-//! loader it came with. Nothing of it is installed, and nothing is run that another user could have
-//! put there: root may run it.
+//! loader it came with. Nothing is installed. Programs that another user could have put there are
+//! refused, because root may run them.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! One server as a child process with a folder and a log of its own.
+//! One server as a child process with its own folder and log.
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,7 +30,7 @@ const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "
 const VERSION_FLAG: &str = "--version";
 
 /// Variables of the caller that every server gets; those of its language and of its region begin
-/// with [`OF_LOCALE`]. Any other may hold a secret, or change what the server does.
+/// with [`OF_LOCALE`]. Any other may hold a secret, or change the server's behaviour.
 const PASSED_ON: [&str; 4] = ["PATH", "LANG", "TZ", "TMPDIR"];
 const OF_LOCALE: &str = "LC_";
 
@@ -44,7 +44,7 @@ pub(crate) enum Program {
         /// The package that has it.
         package: &'static str,
     },
-    /// Of a release that Debian 12 does not have: installed, or unpacked from Debian 13.
+    /// A release that Debian 12 does not have: installed, or unpacked from Debian 13.
     Debian13 {
         /// The program's name.
         name: &'static str,
@@ -52,18 +52,18 @@ pub(crate) enum Program {
         path: &'static str,
         /// The release to have at least, major and minor number.
         since: (u32, u32),
-        /// What earlier releases lack, and how to do without.
+        /// Features missing in earlier releases, and alternatives.
         without: Without,
     },
     /// On the PATH, or built from its Go module.
     CoreDns,
-    /// Whatever a command line in its configuration says.
+    /// A shell, for a command line in its configuration.
     Shell,
     /// This program.
     Own,
 }
 
-/// What is missing where only an earlier release of a program is installed.
+/// Missing features if only an earlier release of a program is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Without {
     /// `DoT and DoQ`.
@@ -82,7 +82,7 @@ impl Program {
         }
     }
 
-    /// The words with which its command line begins.
+    /// The first arguments of its command line.
     pub(crate) fn words(self) -> anyhow::Result<Vec<OsString>> {
         match self {
             Program::Debian { name, package } => {
@@ -113,8 +113,8 @@ impl Program {
         }
     }
 
-    /// The words of a program of [`Program::Debian13`]: what is installed if it is of a late enough
-    /// release, else what was prepared in the cache.
+    /// The command line of a [`Program::Debian13`]: the installed program if its release is new
+    /// enough, else the prepared one in the cache.
     fn words_of_newer(self, installed: Option<Installed>) -> anyhow::Result<Vec<OsString>> {
         let Program::Debian13 {
             name,
@@ -143,7 +143,7 @@ struct Installed {
 }
 
 impl Installed {
-    /// Has the program print its version.
+    /// Runs the program to read its version.
     fn read(path: PathBuf) -> Installed {
         let mut command = Command::new(&path);
         let output = command.arg(VERSION_FLAG).stdin(Stdio::null()).output();
@@ -168,7 +168,7 @@ fn release_of(version: &str) -> Option<(u32, u32)> {
 pub(crate) enum Environment {
     /// A server's: what [`PASSED_ON`] names, and its folder as HOME.
     Clean,
-    /// The caller's: it acts for the caller, who has set it up.
+    /// The caller's: the process acts for the caller.
     OfCaller,
 }
 
@@ -180,13 +180,13 @@ pub(crate) struct Launch<'a> {
     pub(crate) path: Option<&'a Path>,
     /// Its arguments; it must stay in the foreground and log to stdout or stderr.
     pub(crate) arguments: Vec<OsString>,
-    /// What it may use.
+    /// Its limits.
     pub(crate) resources: &'a Resources,
     /// The control group with those limits, if they need one.
     pub(crate) group: Option<ControlGroup>,
-    /// Words that begin its command line where it is to be in a network namespace.
+    /// Command-line prefix that runs it in a network namespace.
     pub(crate) within: Option<[String; 2]>,
-    /// It goes on when the thread that starts it has ended.
+    /// It keeps running after the thread that started it.
     pub(crate) lasts: bool,
     /// One of its ports is below 1024.
     pub(crate) has_low_port: bool,
@@ -201,12 +201,12 @@ pub(crate) struct ServerProcess {
     program: &'static str,
     child: Child,
     log: PathBuf,
-    /// Where the log of this process begins: there may have been others before it.
+    /// Offset in the log at which this process begins, after earlier ones.
     log_from: usize,
     /// Its command line.
     words: Vec<OsString>,
     environment: Environment,
-    /// What the kernel had counted of its group's memory when it was started.
+    /// The kernel's memory counters of its group at its start.
     memory_at_start: GroupMemory,
     // Fields are dropped in this order.
     group: Option<ControlGroup>,
@@ -218,8 +218,8 @@ impl ServerProcess {
     /// Starts the server in `folder`, which it then owns.
     ///
     /// Unless it is to last, `setpriv` has the kernel kill the server when the thread that called
-    /// this ends, however it ends. Start targets on a thread that outlives their use. What even
-    /// that leaves behind is in the list of running servers.
+    /// this ends, however it ends. Start targets on a thread that outlives their use. Servers that
+    /// survive even that are in the list of running servers.
     pub(crate) fn spawn(launch: Launch<'_>, folder: TempFolder) -> anyhow::Result<ServerProcess> {
         let Launch {
             program,
@@ -234,7 +234,8 @@ impl ServerProcess {
         } = launch;
         let words = match path {
             Some(path) => {
-                // It would be missed by what runs it, whose log says less.
+                // A missing program would only be reported, less clearly, in the log of its
+                // wrapper.
                 let is_missing = path.is_absolute() && !path.exists();
                 anyhow::ensure!(
                     !is_missing,
@@ -253,7 +254,7 @@ impl ServerProcess {
         let limited = resources.words(group.as_ref());
         all.extend(within.into_iter().flatten().map(OsString::from));
         all.extend(limited.into_iter().map(OsString::from));
-        // Networks and groups are root's to enter: last.
+        // Last, because entering networks and groups needs root.
         let user = folder.user().map(|it| it.words(lasts, has_low_port));
         all.extend(user.into_iter().flatten().map(OsString::from));
         all.extend(words.into_iter().chain(arguments));
@@ -272,7 +273,7 @@ impl ServerProcess {
         })
     }
 
-    /// Ends it, politely; its folder and limits stay for another start.
+    /// Stops it with SIGTERM first; its folder and limits stay for another start.
     pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
         process_id::end_politely(self.child.id());
         let waited = self.child.wait();
@@ -299,7 +300,7 @@ impl ServerProcess {
             .with_context(|| format!("cannot keep `{program}` on CPUs {cpus}"))
     }
 
-    /// Leaves it running with all that it needs.
+    /// Keeps it running, with its folder and group.
     pub(crate) fn keep(&mut self) {
         self.is_kept = true;
         self.folder.keep();
@@ -313,7 +314,7 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// The process, told from later ones of the same number.
+    /// The process, distinguishable from later ones of the same number.
     pub(crate) fn identity(&self) -> Option<ProcessId> {
         ProcessId::of(self.id())
     }
@@ -377,13 +378,13 @@ impl Drop for ServerProcess {
             return;
         }
         process_id::kill_group(self.child.id());
-        // It fails only if the process was reaped already, which is what it is for.
+        // It fails only if the process was reaped already.
         let _ = self.child.wait();
         process_id::wait_for_group(self.child.id());
     }
 }
 
-/// What the kernel has counted of a group's memory; nothing without a limit.
+/// The kernel's memory counters of a group; zero without a limit.
 fn memory_of(group: Option<&ControlGroup>) -> GroupMemory {
     group.and_then(ControlGroup::memory).unwrap_or_default()
 }
@@ -408,7 +409,7 @@ fn spawned(
         command.env_clear().envs(passed_on(std::env::vars_os()));
         command.env("HOME", folder.path());
     }
-    // A group of its own: some servers answer from processes that they start.
+    // A separate process group: some servers answer from child processes.
     command.process_group(0).spawn().with_context(|| {
         format!(
             "cannot start `{}`\nhint: is it a program? setpriv and taskset are in the Debian \
@@ -519,7 +520,7 @@ mod tests {
         assert!(error.starts_with("`knotd` is not installed: "), "{error}");
     }
 
-    /// Without the right to make control groups there is no limit to test.
+    /// Needs the right to create control groups.
     #[test]
     fn server_above_its_memory_limit_is_reported_as_killed_once() {
         let resources = Resources {

@@ -1,4 +1,4 @@
-//! Processes, told from later ones of the same number, and groups of them.
+//! Processes, distinguishable from later ones of the same number, and process groups.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,9 +9,9 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long processes may take to end once they are killed, and how often they are looked at.
+/// How long processes may take to end once they are killed, and how often they are checked.
 const END_MAX: Duration = Duration::from_secs(2);
-/// How long those may take that are asked to: a line ends what is in its namespaces before itself.
+/// How long processes may take after SIGTERM: a line first ends the processes in its namespaces.
 const POLITE_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -28,7 +28,7 @@ pub struct ProcessId {
     pub namespace: u64,
 }
 
-/// What /proc tells of a process.
+/// Fields of a process in /proc.
 struct Stat {
     is_ended: bool,
     group: u32,
@@ -52,7 +52,7 @@ impl ProcessId {
         ProcessId::of(std::process::id())
     }
 
-    /// True until it has ended, reaped or not; also if it cannot be seen from here.
+    /// True until it has ended, reaped or not; also true if it is not visible to this process.
     pub fn is_alive(self) -> bool {
         if self.namespace != 0 && self.namespace != own_namespace() {
             return true;
@@ -91,14 +91,14 @@ pub(super) fn kill_group(id: u32) {
     signal_group(id, Signal::KILL);
 }
 
-/// Sends a signal to all processes of a group; one that has ended hears nothing.
+/// Sends a signal to all processes of a group that have not ended.
 pub(super) fn signal_group(id: u32, signal: Signal) {
     if let Some(group) = pid_of(id) {
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// Sends a signal to a process and nobody else.
+/// Sends a signal to a single process.
 pub(super) fn signal(id: u32, signal: Signal) {
     if let Some(process) = pid_of(id) {
         let _ = kill_process(process, signal);
@@ -125,7 +125,7 @@ fn wait_at_most(id: u32, time: Duration) {
     }
 }
 
-/// True if a process of the group has not ended; those that nobody has reaped yet have.
+/// True if a process of the group has not ended; zombies count as ended.
 pub(super) fn has_processes(id: u32) -> bool {
     if pid_of(id).is_none_or(|group| test_kill_process_group(group).is_err()) {
         return false;
@@ -136,7 +136,7 @@ pub(super) fn has_processes(id: u32) -> bool {
     stats.any(|stat| !stat.is_ended && stat.group == id)
 }
 
-/// Never that of the first process: a signal to it would be one to everybody.
+/// Never 1: a signal to group 1 is `kill(-1)`, which reaches every process.
 fn pid_of(id: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(id).ok().filter(|id| *id > 1)?)
 }

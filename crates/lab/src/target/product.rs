@@ -1,4 +1,4 @@
-//! A product: what it needs, what of it can be set, and how it starts.
+//! A product: its program, its factors, and how it starts.
 
 use std::process::{Command, Stdio};
 
@@ -14,23 +14,23 @@ use super::{RunningServer, Service, Zone};
 /// [`ALL`](super::products::ALL).
 #[derive(Debug)]
 pub struct Product {
-    /// The name as it is typed.
+    /// The name on the command line.
     pub name: &'static str,
-    /// The name as its makers write it.
+    /// The name as its authors write it.
     pub title: &'static str,
-    /// What can be set.
+    /// Its settings.
     pub factors: &'static [Factor],
-    /// Its program, and how that shows that it is ready.
+    /// Its program, and how its readiness is detected.
     pub(super) server: &'static Server,
-    /// The argument that has the program tell its version.
+    /// The argument that makes the program print its version.
     pub(super) version_flag: &'static str,
-    /// How it is told to read its configuration and zone again; none if it cannot.
+    /// How to make it reload its configuration and zone; none if it cannot.
     pub(super) reload: Option<Means>,
-    /// How it is told to sign with a new key; none if it cannot sign.
+    /// How to make it roll over its key; none if it cannot sign.
     pub(super) key_roll: Option<Means>,
-    /// True if it gives the zone that it has to who asks for a transfer (RFC 5936).
+    /// True if it supports zone transfers (RFC 5936).
     pub(super) gives_zone: bool,
-    /// Starts it as a cell says.
+    /// Starts it with the settings of a cell.
     pub(super) start: fn(&Cell) -> anyhow::Result<RunningServer>,
 }
 
@@ -74,7 +74,7 @@ impl Product {
     /// The version of what is installed, such as `9.18.33-1~deb12u2-Debian`.
     ///
     /// # Errors
-    /// It is not installed (the message says how to get it), or does not tell.
+    /// It is not installed (the message says how to get it), or does not print its version.
     pub fn version(&self) -> anyhow::Result<String> {
         let words = self.server.program.words()?;
         let (program, words) = words.split_first().context("no program")?;

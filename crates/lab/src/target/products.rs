@@ -1,4 +1,4 @@
-//! The products: a file for each. One that is added is a file, and a line of [`ALL`].
+//! The products, a file for each. A new product needs a file and a line in [`ALL`].
 
 mod bind;
 mod bind_counters;
@@ -28,7 +28,7 @@ pub use unbound::{UNBOUND, UnboundOptions, UnboundTarget};
 
 use super::Product;
 
-/// Those with a configuration of their own.
+/// Products with a configuration of ours.
 pub const ALL: [&Product; 10] = [
     &BIND,
     &UNBOUND,
@@ -42,7 +42,7 @@ pub const ALL: [&Product; 10] = [
     &HAPROXY,
 ];
 
-/// Every product with its name, those without a program of their own the last.
+/// Every product, those without a fixed program last.
 pub fn all() -> impl Iterator<Item = &'static Product> {
     ALL.into_iter().chain([&RESPONDER, &CUSTOM])
 }

@@ -2,8 +2,8 @@
 //!
 //! A server is ready when every stream port is in LISTEN, every QUIC port is bound and it has
 //! answered the SOA query for its zone over UDP, or over TCP if it has no UDP. The query is
-//! repeated only after it was refused or answered with an error, so that a query which a slow
-//! server finds in its socket later is not counted twice.
+//! repeated only after it was refused or answered with an error, so that a slow server does not
+//! find it twice in its socket and count it twice.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -17,21 +17,21 @@ use super::{Endpoints, ports};
 /// How long a server may take to start on a busy machine.
 const START_DURATION_MAX: Duration = Duration::from_secs(60);
 
-/// How long one look at the socket blocks; it paces the loop.
+/// How long one read of the socket blocks; it paces the loop.
 const TURN: Duration = Duration::from_millis(20);
 
 /// Turns after which an unanswered query counts as lost.
 const UNANSWERED_TURNS_MAX: u32 = 100;
 
-/// What servers log when a port is in use; BIND carries on without the port.
+/// Log lines of servers when a port is in use; BIND continues without the port.
 const PORT_TAKEN: [&str; 3] = [
     "address in use",
     "address already in use",
     "interface ignored",
 ];
 
-/// Types that are asked for in turn after errors, SOA first (RFC 1035, section 3.2.2; RFC 3596).
-/// Resolvers repeat an error for a minute for the same question.
+/// QTYPEs tried in turn after errors, SOA first (RFC 1035, section 3.2.2; RFC 3596). Resolvers
+/// repeat an error for the same question for a minute.
 const TYPES: [u8; 6] = [6, 2, 1, 28, 16, 15];
 
 const RCODE_NOERROR: u8 = 0;
@@ -55,15 +55,15 @@ impl From<anyhow::Error> for StartFailure {
 pub(crate) struct Readiness<'a> {
     /// All of these must answer.
     pub(crate) endpoints: &'a Endpoints,
-    /// The zone asked for.
+    /// The zone to query.
     pub(crate) origin: &'a str,
-    /// It is on another host: what listens there is not seen.
+    /// It is on another host, whose listening sockets are not visible.
     pub(crate) is_elsewhere: bool,
-    /// REFUSED is a good answer: the zone answers signed queries only.
+    /// REFUSED is a valid response: the zone answers signed queries only.
     pub(crate) refused_is_ready: bool,
     /// Must be in the log before the first query is sent.
     pub(crate) ready_line: Option<&'a str>,
-    /// A line with one of these in it, in lower case, is the end.
+    /// A line that contains one of these, in lower case, means failure.
     pub(crate) fatal_lines: &'a [&'a str],
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn wait_until_ready(
             let is_ready = match (listens(readiness, server), readiness.endpoints.has_udp) {
                 (false, _) => false,
                 (true, true) => probe.turn().context("probe failed")?,
-                // A proxy without UDP; a failure to connect or to answer is one to repeat.
+                // A proxy without UDP; a failed connection or query is repeated.
                 (true, false) => probe.ask_over_tcp(address).unwrap_or(false),
             };
             if is_ready {
@@ -127,12 +127,12 @@ fn listens(readiness: &Readiness<'_>, server: &ServerProcess) -> bool {
             .is_none_or(|line| server.log_of_start().contains(line))
 }
 
-/// One socket that asks for the zone's SOA RR, and for others after errors, until the response is
-/// good.
+/// One socket that queries the zone's SOA RR, and other types after errors, until the response is
+/// valid.
 struct Probe {
     socket: UdpSocket,
     query: Vec<u8>,
-    /// Responses that were not good.
+    /// Responses that were not valid.
     errors: usize,
     refused_is_ready: bool,
     /// Turns since the query was sent; `None` when there is none to wait for.
@@ -161,7 +161,7 @@ impl Probe {
         })
     }
 
-    /// Sends if nothing is under way, waits one turn and says whether a good response came.
+    /// Sends a query if none is open, and waits one turn; true if a valid response came.
     fn turn(&mut self) -> io::Result<bool> {
         self.has_waited = false;
         if self.waiting_turns.is_none() {
@@ -192,7 +192,7 @@ impl Probe {
         self.query[at] = TYPES[self.errors % TYPES.len()];
     }
 
-    /// Asks once on a connection of its own.
+    /// Sends one query on a new connection.
     fn ask_over_tcp(&self, address: SocketAddr) -> io::Result<bool> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(TURN * UNANSWERED_TURNS_MAX))?;
@@ -219,7 +219,7 @@ impl Probe {
     /// Blocks for one turn on a socket to which nothing comes.
     fn pace(&mut self) {
         if self.waiting_turns.is_none() {
-            // Whatever it returns, the time is what counts; an early return costs one more turn.
+            // Only the elapsed time matters; an early return costs one more turn.
             let _ = self.socket.recv(&mut [0; 512]);
         }
     }
@@ -235,7 +235,7 @@ impl Probe {
 }
 
 /// A query for the SOA RR of `origin` (RFC 1035, section 4.1). It has RD set: a resolver may refuse
-/// to answer what has not.
+/// queries without it.
 fn soa_query(origin: &str) -> Vec<u8> {
     let mut message = vec![0x74, 0x68, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in origin.split('.').filter(|label| !label.is_empty()) {

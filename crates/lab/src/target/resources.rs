@@ -1,4 +1,4 @@
-//! What a server may use of this host: its CPUs, a quota of CPU time, memory.
+//! Limits of a server on this host: CPUs, a quota of CPU time, memory.
 //!
 //! CPUs are set by affinity, which needs no rights. A quota and a limit of memory need a control
 //! group, of version 1 or 2; both may be there at once.
@@ -17,25 +17,25 @@ use serde::{Deserialize, Serialize};
 /// Where control groups are mounted.
 const MOUNTED: &str = "/sys/fs/cgroup";
 
-/// A quota is a share of this.
+/// Period of quotas.
 const PERIOD_US: u32 = 100_000;
 
-/// CPUs' worth of time that a quota may be: the kernel takes no less than 1 ms a period.
+/// Smallest quota, in CPUs: the kernel accepts no less than 1 ms a period.
 const QUOTA_MIN: f64 = 0.01;
 const QUOTA_MAX: f64 = 4_096.0;
 
-/// How long a group may take to lose its last process, and how often it is looked at.
+/// How long a group may take to lose its last process, and how often it is checked.
 const END_MAX: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Limits of a server; none is what the host gives.
+/// Limits of a server; none means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resources {
     /// CPUs to run on, as the kernel lists them: `0-1,3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
-    /// CPUs' worth of time that it may use in every 100 ms (CFS quota): another limit than CPUs,
-    /// for it stops all threads at once when it is used up.
+    /// CPU time that it may use in every 100 ms, in CPUs (CFS quota). Unlike a set of CPUs, it
+    /// stops all threads at once when it is used up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_cpus: Option<f64>,
     /// Memory, in bytes.
@@ -58,7 +58,7 @@ impl Resources {
     /// Sets one of them: CPUs as in `0-1,3`, a quota as in `0.5`, memory as in `256M`.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be that.
+    /// There is none of that name, or the value is invalid.
     pub fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
         match name {
             "cpus" => self.cpus = Some(cpus(value)?),
@@ -83,11 +83,12 @@ impl Resources {
             .collect()
     }
 
-    /// Words that begin the command line of a program that is to have no more.
+    /// The command-line prefix that limits a program to these resources.
     pub(super) fn words(&self, group: Option<&ControlGroup>) -> Vec<String> {
         let mut words = Vec::new();
         if let Some(group) = group {
-            // The shell joins before it becomes the program, which so never runs without limits.
+            // The shell joins before it executes the program, so that the program never runs
+            // without limits.
             let join = "while [ \"$1\" != -- ]; do echo $$ >\"$1\" || exit 1; shift; done; \
                         shift; exec \"$@\"";
             words.extend(["sh", "-c", join, "sh"].map(str::to_owned));
@@ -140,12 +141,13 @@ pub(super) struct ControlGroup {
     folders: Vec<PathBuf>,
 }
 
-/// What the kernel counts of the memory of a control group.
+/// The kernel's memory counters of a control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupMemory {
-    /// Processes of the group that the kernel killed for lack of memory, the host's included.
+    /// Processes of the group that the kernel killed for lack of memory, in the group or on the
+    /// host.
     killed: u64,
-    /// Allocations that the limit of the group made fail (version 2) or wait (version 1).
+    /// Allocations that failed (version 2) or waited (version 1) because of the group's limit.
     at_limit: u64,
     limit_bytes: u64,
 }
@@ -197,11 +199,11 @@ fn field(text: &str, name: &str) -> Option<u64> {
     number.trim().parse().ok()
 }
 
-/// What helps where none can be made.
+/// The cure if none can be created.
 const HINT: &str = "hint: start as root where control groups can be written, or set CPUs, which \
                     needs no rights";
 
-/// A file of a controller, and what is to be written into it.
+/// A file of a controller, and its content.
 struct Limit {
     controller: &'static str,
     /// With version 1: name and value of each file.
@@ -211,11 +213,11 @@ struct Limit {
 }
 
 impl ControlGroup {
-    /// Makes one, if a limit needs it.
+    /// Creates one, if a limit needs it.
     ///
     /// # Errors
-    /// This host lets nobody, or not this user, make control groups; the message says which
-    /// controller is missing.
+    /// This user may not create control groups, or the host does not allow it; the message names
+    /// the missing controller.
     pub(super) fn new(name: &str, resources: &Resources) -> anyhow::Result<Option<ControlGroup>> {
         ControlGroup::below(Path::new(MOUNTED), name, resources)
     }
@@ -262,7 +264,7 @@ impl ControlGroup {
         Ok(())
     }
 
-    /// That of a server that was left.
+    /// The group of a server that was left running.
     pub(super) fn at(folders: Vec<PathBuf>) -> ControlGroup {
         ControlGroup { folders }
     }
@@ -272,12 +274,12 @@ impl ControlGroup {
         &self.folders
     }
 
-    /// What the kernel has counted of its memory; none without a limit of memory.
+    /// The kernel's memory counters; none without a limit of memory.
     pub(super) fn memory(&self) -> Option<GroupMemory> {
         memory_of(&self.folders)
     }
 
-    /// Leaves it there.
+    /// Does not remove it on drop.
     pub(super) fn keep(mut self) {
         self.folders.clear();
     }
@@ -287,10 +289,10 @@ impl Drop for ControlGroup {
     fn drop(&mut self) {
         for folder in &self.folders {
             let until = Instant::now() + END_MAX;
-            // It is empty a moment after its last process has ended.
+            // A group becomes empty a moment after its last process has ended.
             while folder.exists() && fs::remove_dir(folder).is_err() && Instant::now() < until {
                 for process in processes(folder) {
-                    // It may have ended by itself.
+                    // The process may have ended by itself.
                     let _ = kill_process(process, Signal::KILL);
                 }
                 thread::park_timeout(LOOK_EVERY);
@@ -299,7 +301,7 @@ impl Drop for ControlGroup {
     }
 }
 
-/// What the kernel has counted of the memory of the control group with these folders.
+/// The kernel's memory counters of the control group with these folders.
 pub(super) fn memory_of(folders: &[PathBuf]) -> Option<GroupMemory> {
     folders.iter().find_map(|folder| {
         let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
@@ -343,7 +345,7 @@ fn limits(resources: &Resources) -> Vec<Limit> {
     limits
 }
 
-/// Our own group of version 1: what it is limited to holds for the server too.
+/// Our own group of version 1, whose limits apply to the server too.
 fn parent_v1(mounted: &Path, controller: &str) -> Option<PathBuf> {
     let hierarchy = mounted.join(controller);
     let is_group = |folder: &PathBuf| folder.join("cgroup.procs").exists();
@@ -356,13 +358,13 @@ fn parent_v1(mounted: &Path, controller: &str) -> Option<PathBuf> {
         let is_wanted = fields.next()?.split(',').any(|it| it == controller);
         is_wanted.then(|| fields.next()).flatten()
     });
-    // A container may see the path of its host.
+    // In a container this may be the path on the host.
     let own = own.map(|path| hierarchy.join(path.trim_start_matches('/')));
     Some(own.filter(is_group).unwrap_or(hierarchy))
 }
 
-/// The uppermost group of version 2 that is mounted: those below have no limits while they have
-/// processes of their own.
+/// The root of the mounted groups of version 2: groups below it that contain processes cannot have
+/// children with limits.
 fn parent_v2(mounted: &Path, controller: &str) -> anyhow::Result<PathBuf> {
     let names = |file: &str| fs::read_to_string(mounted.join(file)).unwrap_or_default();
     let has = |names: &str| names.split_ascii_whitespace().any(|it| it == controller);
@@ -455,7 +457,7 @@ mod tests {
         let text = "killed by the kernel: out of memory (limit 64 MiB)";
         for memory in [v2(1, 1), v1(9, 1)] {
             assert_eq!(memory.kill_cause(none).as_deref(), Some(text));
-            // The kill of an earlier process is not that of this one.
+            // The kill of an earlier process is not attributed to this one.
             assert_eq!(memory.kill_cause(memory), None);
         }
         assert_eq!(v2(2, 2).kill_cause(v2(1, 1)).as_deref(), Some(text));

@@ -1,4 +1,4 @@
-//! What all targets have once they run: a process, its addresses, its certificate.
+//! A running target: its process, addresses and certificate.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,11 +16,12 @@ pub struct RunningServer {
     pub(super) endpoints: Endpoints,
     pub(super) extra_ports: Vec<u16>,
     pub(super) ca_pem: Option<String>,
-    /// What the list of running servers says of it.
+    /// Its entry in the list of running servers.
     pub(super) listed: Listed,
-    /// What a proxy asks. Dropped after the proxy, because fields go in this order.
+    /// The server behind a proxy. Dropped after the proxy, because fields are dropped in this
+    /// order.
     pub(super) behind: Option<Box<RunningServer>>,
-    /// Where it runs, if not with its generator.
+    /// Its network, if it differs from the generator's.
     pub(super) network: Option<Arc<Network>>,
 }
 
@@ -30,12 +31,12 @@ impl RunningServer {
         &self.endpoints
     }
 
-    /// The certificate of the authority to trust for what is encrypted, PEM.
+    /// The CA certificate to trust, PEM.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca_pem.as_deref()
     }
 
-    /// A file with that certificate, for clients that want one.
+    /// A file with that certificate, for clients that need one.
     pub fn ca_file(&self) -> PathBuf {
         self.folder().join("authority.pem")
     }
@@ -55,13 +56,13 @@ impl RunningServer {
         self.process.log()
     }
 
-    /// Ports of 127.0.0.1 that are for something else than DNS: BIND's statistics channel, the
-    /// exposition of CoreDNS.
+    /// Ports of 127.0.0.1 for other purposes than DNS: BIND's statistics channel, the exposition of
+    /// CoreDNS.
     pub fn other_ports(&self) -> &[u16] {
         &self.extra_ports
     }
 
-    /// Puts a server behind all that stand there.
+    /// Appends a server to the chain behind this one.
     pub(super) fn put_behind(&mut self, server: RunningServer) {
         match &mut self.behind {
             Some(behind) => behind.put_behind(server),
@@ -74,18 +75,18 @@ impl RunningServer {
         self.behind.as_deref()
     }
 
-    /// Where it is in Kubernetes, if it is.
+    /// Its pod, if it is in Kubernetes.
     pub fn pods(&self) -> Option<&Pods> {
         self.pods.as_ref()
     }
 
-    /// Refuses a server that has ended by itself, or whose server behind has.
+    /// Fails if the server, or the one behind it, has ended by itself.
     ///
     /// # Errors
-    /// It has; with the end of its log.
+    /// It has ended; with the end of its log.
     pub fn check_alive(&mut self) -> anyhow::Result<()> {
         if let Some(pods) = &self.pods {
-            // The process here only follows its log.
+            // The local process only follows the pod's log.
             pods.check_alive()?;
         } else if let Some(status) = self.process.ended()? {
             let how = format!("ended in mid-run ({})", self.process.describe_end(status));
@@ -99,12 +100,12 @@ impl RunningServer {
         self.network.as_deref()
     }
 
-    /// The same, for a thread that does something there while this server is changed.
+    /// The same, for a thread that uses it while this server is modified.
     pub fn shared_network(&self) -> Option<Arc<Network>> {
         self.network.clone()
     }
 
-    /// Runs something at the generator's end of that network, with all that it starts.
+    /// Runs `act`, with all processes that it starts, at the generator's end of that network.
     ///
     /// # Errors
     /// That end is gone.
@@ -115,12 +116,12 @@ impl RunningServer {
         }
     }
 
-    /// What the line of that network did since this was last asked; none if there is no line.
+    /// The statistics of that network's line since the last call; none without a line.
     pub fn account(&self) -> Option<measure::line::Line> {
         self.network()?.account()
     }
 
-    /// Leaves it running when this process has ended; the list of running servers has it.
+    /// Keeps it running after the end of this process; it stays in the list of running servers.
     ///
     /// # Errors
     /// The list cannot be written.

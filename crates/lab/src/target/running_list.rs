@@ -1,6 +1,5 @@
-//! The list of running servers: a file in the folder of each, so that a person finds those that
-//! were left running, and whatever was killed before it could clean up is found by whoever comes
-//! next.
+//! The list of running servers: a file in the folder of each. Users find servers there that were
+//! left running, and later commands find those orphaned by a killed command.
 
 use std::fs::{self, Metadata};
 use std::net::SocketAddr;
@@ -24,30 +23,30 @@ use crate::line;
 
 /// Name of the file.
 const FILE: &str = "server.json";
-/// File with what a line did that a process of its own moved.
+/// File with the statistics of a line with its own process.
 pub(super) const LINE: &str = "line.json";
 
-/// A server that runs, or that is left over.
+/// A running or orphaned server.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Listed {
-    /// The name by which it is ended.
+    /// The name with which users stop it.
     pub name: String,
-    /// The name of the proxy that it stands behind.
+    /// The name of the proxy in front of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front: Option<String>,
     /// Name of its program.
     pub program: String,
-    /// What it was started for: it has to end with that process. None if it was left running.
+    /// The process that it belongs to, with which it has to end. None if it was left running.
     pub owner: Option<ProcessId>,
     /// Its process; none before it was started.
     pub process: Option<ProcessId>,
-    /// Where it answers.
+    /// Its addresses by transport.
     #[schemars(with = "Vec<(Transport, String)>")]
     pub addresses: Vec<(Transport, SocketAddr)>,
     /// Of a network, the network namespaces of generator and server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Where Kubernetes has it.
+    /// Its objects in Kubernetes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Value")]
     pub(super) kubernetes: Option<Held>,
@@ -61,7 +60,8 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// A server of this program, with its name if it lasts, and that of the proxy before it.
+    /// A server of this program, with its name if it lasts, and the name of the proxy in front of
+    /// it.
     pub(super) fn new(
         program: &str,
         [lasting, front]: [&Option<String>; 2],
@@ -108,7 +108,7 @@ impl Listed {
     pub(super) fn write(&self) -> anyhow::Result<()> {
         let path = self.folder.join(FILE);
         let text = serde_json::to_string_pretty(self)?;
-        // Whoever reads at the same time finds the old one or the new one.
+        // Atomic: a concurrent reader sees the old file or the new one.
         let written = files::write(&path, Access::Umask, text);
         written.with_context(|| format!("cannot write `{}`", path.display()))
     }
@@ -116,7 +116,7 @@ impl Listed {
     fn read(folder: &Path) -> Option<Listed> {
         let text = fs::read_to_string(folder.join(FILE)).ok()?;
         let listed: Listed = serde_json::from_str(&text).ok()?;
-        // What is removed is where it was found, whatever the file says.
+        // The folder to remove is the one found, not the one named in the file.
         Some(Listed {
             folder: folder.to_owned(),
             ..listed
@@ -128,11 +128,11 @@ impl Listed {
         self.process.is_some_and(ProcessId::is_alive)
     }
 
-    /// True if nobody needs it any more: what it was started for has ended, or it has itself.
+    /// True if it is not needed any more: its owner has ended, or it has ended itself.
     pub fn is_left_over(&self) -> bool {
         match self.owner {
             Some(owner) => !owner.is_alive(),
-            // One without a line has no process.
+            // A network without a line has no process.
             None if self.process.is_none() && !self.namespaces.is_empty() => {
                 !self.namespaces.iter().all(|name| line::exists(name))
             }
@@ -149,7 +149,7 @@ impl Listed {
         memory_of(&self.groups)?.kill_cause(GroupMemory::default())
     }
 
-    /// What a line did that was left running: known once it has ended.
+    /// The statistics of a line that was left running, known once it has ended.
     fn line(&self) -> Option<Line> {
         let text = fs::read_to_string(self.folder.join(LINE)).ok()?;
         serde_json::from_str(&text).ok()
@@ -158,7 +158,7 @@ impl Listed {
     /// Its log.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The log cannot be read.
     pub fn log(&self) -> anyhow::Result<String> {
         let path = self.folder.join(super::process::LOG);
         let octets = fs::read(&path);
@@ -166,19 +166,19 @@ impl Listed {
         Ok(String::from_utf8_lossy(&octets).into_owned())
     }
 
-    /// Ends it, and removes all that it had; what its line did, if it is one.
+    /// Stops it, and removes all its resources; returns the statistics of a line.
     ///
     /// # Errors
     /// Something of it is still there.
     pub fn end(self) -> anyhow::Result<Option<Line>> {
-        // A number that another process has got is no group of ours.
+        // If another process has the number by now, the group is not ours.
         if let Some(process) = self.process.filter(|process| !process.is_taken()) {
             match self.namespaces.is_empty() {
                 true => {
                     kill_group(process.id);
                     wait_for_group(process.id);
                 }
-                // A line says what it did.
+                // A line has to write its statistics before it ends.
                 false => end_politely(process.id),
             }
             anyhow::ensure!(
@@ -221,7 +221,7 @@ pub fn list() -> Vec<Listed> {
     list_in(&TempFolder::parent())
 }
 
-/// Ends and removes what nobody needs any more, and says what that was.
+/// Stops and removes all servers that are not needed any more, and returns them.
 ///
 /// # Errors
 /// Something of it is still there.
@@ -237,7 +237,7 @@ pub fn clear_leftovers() -> anyhow::Result<Vec<Listed>> {
     Ok(left)
 }
 
-/// True for what was left running for a server that is gone.
+/// True for a part of a lasting server that is gone.
 fn is_alone(each: &Listed, all: &[Listed]) -> bool {
     let front = each.front.as_ref().filter(|_| each.owner.is_none());
     let is_there = |name: &&String| {
@@ -254,8 +254,8 @@ fn list_in(parent: &Path) -> Vec<Listed> {
         let data = fs::symlink_metadata(path);
         data.is_ok_and(|data| data.uid() == own && is_safe(&data))
     };
-    // What another user wrote may say anything. The server of another user has the group, and may
-    // not replace the file where the sticky bit is set.
+    // Ignore files that another user could have written. A server that runs as another user has the
+    // folder's group; the sticky bit prevents it from replacing the file.
     let is_ours = |path: &PathBuf| {
         let is_closed = |data: &Metadata| {
             let is_sticky = data.mode() & 0o1007 == 0o1000;
@@ -289,7 +289,7 @@ mod tests {
         group.write("memory.events", "oom 1\noom_kill 1\n").unwrap();
         let cause = listed.kill_cause().unwrap();
         assert!(cause.contains("(limit 64 MiB)"), "{cause}");
-        // It still runs: the kernel killed another process of the group.
+        // It is still running: the kernel killed another process of the group.
         listed.process = ProcessId::own();
         assert_eq!(listed.kill_cause(), None);
     }

@@ -1,4 +1,4 @@
-//! What a target offers, and where.
+//! The services of a target, and their addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +7,7 @@ use proto::Transport;
 /// The path at which every target answers DNS over HTTPS (RFC 8484).
 pub const DOH_PATH: &str = "/dns-query";
 
-/// A way of asking that a target can offer beside UDP and TCP, on a port of its own.
+/// A transport that a target can offer beside UDP and TCP, on its own port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
     /// DNS over TLS (RFC 7858).
@@ -44,7 +44,7 @@ impl Service {
         }
     }
 
-    /// Its name in templates, and as it is typed.
+    /// Its name in templates and on the command line.
     pub const fn word(self) -> &'static str {
         match self {
             Service::Dot => "dot",
@@ -65,7 +65,7 @@ impl Service {
         !matches!(self, Service::H2c)
     }
 
-    /// The service that is asked over `transport`; `None` for UDP and TCP.
+    /// The service for `transport`; `None` for UDP and TCP.
     pub const fn of(transport: Transport) -> Option<Service> {
         match transport {
             Transport::Udp | Transport::Tcp => None,

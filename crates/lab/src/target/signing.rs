@@ -18,14 +18,14 @@ use super::process::Program;
 type Octets = bytes::Bytes;
 type ZoneRecord = Record<Name<Octets>, ZoneRecordData<Octets, Name<Octets>>>;
 
-/// From before now, for a resolver's clock may be behind, until after any experiment.
+/// Valid from an hour ago, because a resolver's clock may be slow, until after any experiment.
 const VALID: [&str; 4] = ["-s", "now-3600", "-e", "now+7776000"];
 
 /// The zone as a master file, signed with a new key (ECDSA P-256 with SHA-256, RFC 6605), by the
 /// tools of BIND.
 ///
 /// # Errors
-/// They are not installed (the message names the package), or cannot sign it.
+/// The tools are not installed (the message names the package), or cannot sign the zone.
 pub(super) fn sign(zone: &Zone) -> anyhow::Result<String> {
     let folder = TempFolder::new("signing")?;
     folder.write("zone.db", &zone.text)?;
@@ -35,7 +35,7 @@ pub(super) fn sign(zone: &Zone) -> anyhow::Result<String> {
     };
     let key = ["-q", "-a", "ECDSAP256SHA256", "-f", "KSK", &zone.origin];
     tool("dnssec-keygen", &key)?;
-    // With the keys of the folder, all of them for all of the zone.
+    // Signs the whole zone with all keys of the folder.
     let all = [
         "-q",
         "-S",
@@ -52,7 +52,7 @@ pub(super) fn sign(zone: &Zone) -> anyhow::Result<String> {
     fs::read_to_string(folder.path().join("signed.db")).context("the signed zone is not there")
 }
 
-/// The greatest TTL of a zone: so long may a cache keep what it was signed with.
+/// The greatest TTL of a zone, for which a cache may keep old signatures.
 ///
 /// # Errors
 /// It cannot be read.

@@ -18,17 +18,17 @@ use super::running_list::Listed;
 use super::user::ServerUser;
 use super::{Endpoints, Families, Network, Service, Topology, Zone, ports};
 
-/// How often a start is repeated when another process took a port first.
+/// Attempts of a start when another process has taken a port.
 const ATTEMPTS_MAX: usize = 5;
 
-/// One target that is to start.
+/// The settings of one target's start.
 pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) zone: &'a Zone,
     pub(super) families: Families,
     /// What it offers beside UDP and TCP.
     pub(super) services: &'a [Service],
-    /// False for what passes on TCP alone.
+    /// False for a proxy of TCP only.
     pub(super) has_udp: bool,
     /// What it may use.
     pub(super) resources: Resources,
@@ -36,21 +36,21 @@ pub(super) struct Start<'a> {
     pub(super) image: Option<&'a str>,
     /// Where its program is, if not where it is installed.
     pub(super) path: Option<&'a Path>,
-    /// The user that it runs as, if that is not the usual one.
+    /// The user that it runs as, if not the default.
     pub(super) user: Option<&'a str>,
-    /// The name under which it goes on when the thread that starts it has ended.
+    /// The name under which it keeps running after the thread that started it.
     pub(super) lasting: Option<String>,
-    /// The name of the proxy that it stands behind.
+    /// The name of the proxy in front of it.
     pub(super) front: Option<String>,
     /// Its name in a closed Internet, if it is a server of one.
     pub(super) internet: Option<&'static str>,
-    /// Where it has to listen; anywhere otherwise.
+    /// The address on which it has to listen; any if none.
     pub(super) at: Option<SocketAddr>,
-    /// Where it runs, if not with its generator.
+    /// Its network, if it differs from the generator's.
     pub(super) network: Option<Arc<Network>>,
-    /// Ports of 127.0.0.1 for anything else.
+    /// Number of ports on 127.0.0.1 for other purposes.
     pub(super) extra_ports: usize,
-    /// REFUSED is a good answer: the zone answers signed queries only.
+    /// REFUSED is a valid response: the zone answers signed queries only.
     pub(super) refused_is_ready: bool,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// In Kubernetes ports are a pod's own, and its address is that of a Service.
+    /// In Kubernetes a pod has all ports to itself, and its address is that of a Service.
     fn attempt_in_pod(
         &self,
         image: &str,
@@ -197,7 +197,7 @@ impl<'a> Start<'a> {
         let ports = Pods::ports(1 + self.services.len() + self.extra_ports);
         let (mut endpoints, extra_ports) = self.endpoints(vec![all.into()], ports);
         pods.make_namespace()?;
-        // By now it is known which namespace of that name is ours.
+        // The UID of our namespace is known now.
         listed.kubernetes = Some(pods.held());
         listed.write()?;
         endpoints.addresses = vec![pods.make_service(&endpoints)?];
@@ -219,7 +219,7 @@ impl<'a> Start<'a> {
             arguments: words.collect(),
         };
         pods.start(folder.path(), &in_image, &self.resources)?;
-        // What the pod logs is logged here, and its process ends with the pod.
+        // The local process copies the pod's log, and ends with the pod.
         let launch = Launch {
             program,
             path: Some(Path::new("kubectl")),
@@ -260,7 +260,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Runs something where the server is.
+    /// Runs `act` in the server's network.
     fn there<T: Send>(&self, act: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         match &self.network {
             Some(network) => network.far(act),
@@ -268,7 +268,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Ports that are free on all addresses, those beside the services on 127.0.0.1 too.
+    /// Ports that are free on all addresses; those for other purposes are also free on 127.0.0.1.
     fn ports(&self) -> anyhow::Result<(Endpoints, Vec<u16>)> {
         if let Some(at) = self.at {
             let endpoints = Endpoints {

@@ -1,4 +1,4 @@
-//! Threads of servers that bind themselves to CPUs, and are bound to others.
+//! Rebinds server threads that set their own CPU affinity.
 
 use std::fs;
 use std::process::Command;
@@ -10,13 +10,13 @@ const ROUNDS_MAX: usize = 10;
 
 /// Moves all threads of a process to those CPUs until the kernel says that they are there.
 ///
-/// Each `knotd` worker binds itself to core (thread number mod cores) when it starts, over the
-/// top of `taskset`. Left alone, the UDP worker sits on the generator's core.
+/// Each `knotd` worker binds itself to core (thread number mod cores) when it starts, which
+/// overrides `taskset`. Its UDP worker would run on the generator's core.
 pub(super) fn keep_on_cpus(process: u32, cpus: &str) -> anyhow::Result<()> {
     for _ in 0..ROUNDS_MAX {
         let lists = allowed_cpus(process)?;
-        // The kernel writes the list in its own way, `0-1` for `0,1`; the first thread binds itself
-        // to nothing, and was started there.
+        // The kernel normalises the list, `0-1` for `0,1`, so compare with the first thread, which
+        // does not bind itself and was started on these CPUs.
         if lists.iter().all(|list| *list == lists[0]) {
             return Ok(());
         }
@@ -35,7 +35,7 @@ fn allowed_cpus(process: u32) -> anyhow::Result<Vec<String>> {
     let folder = format!("/proc/{process}/task");
     let mut lists = Vec::new();
     for thread in fs::read_dir(&folder).with_context(|| format!("cannot read `{folder}`"))? {
-        // A thread that ended since the listing is of no interest.
+        // A thread may have ended since the listing.
         let status = fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
         let list = status
             .lines()

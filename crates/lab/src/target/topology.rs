@@ -1,11 +1,11 @@
-//! What is between the generator and a server.
+//! The network between the generator and a server.
 
 use std::fmt;
 
 use crate::line::Shape;
 use crate::run::RunError;
 
-/// What queries go over.
+/// The network that queries travel over.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Topology {
     /// The loopback interface, which both share.
@@ -13,7 +13,7 @@ pub enum Topology {
     Loopback,
     /// Two network namespaces, joined by a pair of virtual network cards.
     Veth,
-    /// Two network namespaces, joined by a delay line; with what was written.
+    /// Two network namespaces, joined by a delay line; with its notation.
     Line(Box<Shape>, String),
     /// A cluster: the server is in a pod, behind a Service.
     Kubernetes,
@@ -41,8 +41,8 @@ impl Topology {
         }
     }
 
-    /// As it is for one of several starts, from 1: each has chances of its own, or what one line
-    /// loses would count as often as there are starts.
+    /// The topology of start `number`, from 1: each start has its own random losses, or one line's
+    /// losses would be repeated in all of them.
     pub fn of_start(&self, number: u32) -> Topology {
         let mut topology = self.clone();
         if let Topology::Line(shape, _) = &mut topology {

@@ -1,5 +1,5 @@
 //! The user that servers run as. Root starts them as an unprivileged user: a server under test
-//! needs no right to the host.
+//! needs no rights on the host.
 
 use std::fs;
 use std::process::Command;
@@ -7,10 +7,9 @@ use std::process::Command;
 use anyhow::Context;
 use rustix::process::geteuid;
 
-/// That of servers that root starts, if no other is named.
+/// The default user of servers that root starts.
 const DEFAULT: &str = "nobody";
-/// Its number where there is none of that name: the one that the kernel shows for users without a
-/// number (/proc/sys/kernel/overflowuid).
+/// Its number if the name does not exist: the kernel's overflow UID (/proc/sys/kernel/overflowuid).
 const DEFAULT_NUMBER: u32 = 65_534;
 
 /// An unprivileged user for servers that root starts.
@@ -63,11 +62,10 @@ impl ServerUser {
         self.group
     }
 
-    /// Words that begin the command line of a program that is to run as this user, without
-    /// capabilities but, for a port below 1024, that one.
+    /// The command-line prefix that runs a program as this user, without capabilities except the
+    /// one for a port below 1024.
     ///
-    /// The kernel forgets at a change of the user that a process is to end with its parent, so it
-    /// is asked for here again.
+    /// A change of the user clears the parent-death signal, so it is set again here.
     pub(super) fn words(&self, lasts: bool, has_low_port: bool) -> Vec<String> {
         let capabilities = match has_low_port {
             true => "-all,+net_bind_service",
@@ -90,7 +88,7 @@ impl ServerUser {
         words
     }
 
-    /// What helps if this log of a server says that it lacks a right.
+    /// The cure if a server's log reports a missing permission.
     pub(super) fn cure(&self, log: &str) -> Option<String> {
         let log = log.to_lowercase();
         let lacks = ["permission denied", "not permitted", "setpriv: set"];
@@ -105,7 +103,7 @@ impl ServerUser {
     }
 }
 
-/// Finds a user by name or number, where the system has its users (nsswitch.conf(5)).
+/// Finds a user by name or number in the system's user database (nsswitch.conf(5)).
 fn look_up(name: &str) -> Option<ServerUser> {
     let local = fs::read_to_string("/etc/passwd").unwrap_or_default();
     parse(&local, name).or_else(|| {

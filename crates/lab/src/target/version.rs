@@ -1,6 +1,6 @@
-//! Versions of servers, in what they print.
+//! Finds the version in a server's output.
 
-/// The first number with a point in it, and what belongs to it.
+/// The first number with a point in it, with its suffix.
 pub(super) fn version_in(text: &str) -> Option<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || ".+~-".contains(c);
     text.split(|c: char| !is_part(c)).find_map(|word| {

@@ -1,4 +1,4 @@
-//! What a server serves: a zone, generated or from a file, and the questions about it.
+//! The zone of a server, generated or from a file, and the questions about it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ const QUESTIONS_MAX: usize = 1_000_000;
 
 /// Names and delegations that are generated, at most.
 const RECORDS_MAX: u32 = 10_000_000;
-/// The same of a zone that is signed: a signature takes 50 us, and each server reads them all.
+/// The same for a signed zone: a signature takes 50 us, and each server reads them all.
 const SIGNED_MAX: u32 = 1_000_000;
 
 /// A zone to serve.
@@ -28,7 +28,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// `lab.test.` with so many names, `test-record-1` and so on, each with one A RR of that TTL.
+    /// `lab.test.` with `records` names, `test-record-1` and so on, each with one A RR of that TTL.
     pub fn with_records(records: u32, ttl_s: u32) -> Zone {
         let mut text = format!(
             "$ORIGIN lab.test.\n$TTL {ttl_s}\n@ IN SOA ns hostmaster 1 3600 600 86400 1\n\
@@ -45,8 +45,8 @@ impl Zone {
         }
     }
 
-    /// Adds so many delegations, `test-zone-1` and so on. Their name servers are on loopback: who
-    /// follows a referral asks nobody else.
+    /// Adds delegations, `test-zone-1` and so on. Their name servers are on loopback, so that
+    /// following a referral sends no query to other hosts.
     fn delegate(&mut self, delegations: u32) {
         for number in 1..=delegations {
             let child = format!("test-zone-{number}");
@@ -59,7 +59,7 @@ impl Zone {
     }
 }
 
-/// A zone, and what can be asked of it.
+/// A zone and its questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
     /// The zone.
@@ -69,8 +69,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// Reads `zone:1000,ttl=1s,delegations=10,signed` (as many names, each with an A RR of that
-    /// TTL, and delegations, signed), or `file:PATH,origin=example.test.` (a master file).
+    /// Reads `zone:1000,ttl=1s,delegations=10,signed` (this number of names, each with an A RR of
+    /// that TTL, and delegations, signed), or `file:PATH,origin=example.test.` (a master file).
     ///
     /// # Errors
     /// It is neither, or the file cannot be read.

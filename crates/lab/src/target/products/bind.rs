@@ -47,7 +47,7 @@ pub const BIND: Product = Product {
     version_flag: "-v",
     reload: Some(Means {
         act: Act::Signal(Signal::HUP),
-        // Zones are loaded after it has said that they all are.
+        // BIND loads zones after it has logged that all are loaded.
         until: [
             Lines::one(&["/IN: loaded serial", "/IN (unsigned): loaded serial"]),
             Lines::one(&["all zones loaded"]),
@@ -55,7 +55,7 @@ pub const BIND: Product = Product {
     }),
     key_roll: Some(Means {
         act: Act::CommandOf(CONTROL, key_roll),
-        // Signatures of the key before are replaced as they expire.
+        // Signatures of the old key are replaced as they expire.
         until: [Lines::one(&["(ZSK) is now inactive"]); 2],
     }),
     gives_zone: true,
@@ -63,7 +63,7 @@ pub const BIND: Product = Product {
 };
 
 const CONTROL_KEY: &str = "control.key";
-/// What tells it to do something.
+/// Its control program.
 const CONTROL: Program = Program::Debian {
     name: "rndc",
     package: "bind9",
@@ -76,7 +76,7 @@ const SERVER: Server = Server {
     },
     services: &[Service::Dot, Service::Doh2, Service::H2c],
     ready_line: Some("all zones loaded"),
-    // It runs on without the zone.
+    // It keeps running without the zone.
     fatal_lines: &["not loaded due to errors", "reloading configuration failed"],
 };
 
@@ -98,9 +98,9 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     Ok(server)
 }
 
-/// It answers long before it has signed all of its zone. How far each key has come is in records
-/// of a type of its own at the apex: algorithm, key tag, whether it is being removed, whether it
-/// is through.
+/// BIND answers long before it has signed the whole zone. Private-type records at the apex have the
+/// progress of each key: algorithm, key tag, whether it is being removed, whether signing is
+/// complete.
 fn wait_until_signed(server: &mut RunningServer, zone: &Zone) -> anyhow::Result<()> {
     const PROGRESS: u16 = 65_534;
     const THROUGH: u8 = 1;
@@ -152,7 +152,7 @@ fn flush(server: &RunningServer) -> anyhow::Result<()> {
     tell(server, &["flush"]).map(|_| ())
 }
 
-/// Has `rndc` tell it something; what that says.
+/// Runs an `rndc` command; returns its output.
 fn tell(server: &RunningServer, what: &[&str]) -> anyhow::Result<String> {
     let port = server.extra_ports[1].to_string();
     control::run(server, CONTROL, &[&control_words(&port), what].concat())
@@ -162,7 +162,7 @@ fn control_words(port: &str) -> [&str; 6] {
     ["-s", "127.0.0.1", "-p", port, "-k", CONTROL_KEY]
 }
 
-/// A new key for the zone takes the place of the one that signs, once every cache may know that.
+/// Replaces the zone's signing key with a new one, once every cache has the new key.
 fn key_roll(server: &RunningServer, origin: &str) -> anyhow::Result<Vec<String>> {
     let until = Instant::now() + KNOWN_MAX;
     loop {
@@ -181,8 +181,8 @@ fn key_roll(server: &RunningServer, origin: &str) -> anyhow::Result<Vec<String>>
     }
 }
 
-/// The zone signing key that has come to be known everywhere: `key: 39232 (ECDSAP256SHA256), ZSK`
-/// and what is told of it.
+/// The status lines of the zone signing key that every cache knows, from `key: 39232
+/// (ECDSAP256SHA256), ZSK` on.
 fn known_key(status: &str) -> Option<&str> {
     let known = [
         "), ZSK",
@@ -212,14 +212,14 @@ mod tests {
     }
 }
 
-/// How long a large zone may take to be signed, and how often that is looked at.
+/// How long signing a large zone may take, and how often the progress is checked.
 const SIGNING_MAX: Duration = Duration::from_secs(600);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long caches keep what it was before, at most, and some more.
+/// How long caches keep the old keys, with a margin.
 const KNOWN_MAX: Duration = Duration::from_secs(30);
-/// Those of the policy.
+/// Keys of the policy.
 const KEYS: usize = 2;
-/// A new key waits for caches, and for nothing else.
+/// A new key waits only until caches have expired.
 fn policy(ttl_max: Duration) -> String {
     format!(
         "dnssec-policy lab {{\n  keys {{\n    \
@@ -253,7 +253,7 @@ pub struct BindOptions {
     pub query_key: Option<TsigKey>,
     /// Resolves the zone from the root in `root.hints`, instead of serving it.
     pub resolves: bool,
-    /// Signs the zone, whose greatest TTL this is.
+    /// Signs the zone; the greatest TTL in it.
     pub signs: Option<Duration>,
     /// More statements for the `options` block, each with its semicolon.
     pub extra_options: String,
@@ -315,7 +315,7 @@ impl BindTarget {
     /// before and after, and use [`BindCounters::since`].
     ///
     /// # Errors
-    /// `named` has died or answers with something else; the message has the end of its log.
+    /// `named` has ended or its answer cannot be read; the message has the end of its log.
     pub fn statistics(&self) -> anyhow::Result<BindCounters> {
         BindCounters::read(statistics_channel(&self.server.extra_ports))
             .map_err(|error| error.context(self.server.process.error("gave no statistics")))
@@ -381,7 +381,7 @@ fn configuration(options: &BindOptions, place: &Place<'_>) -> String {
     text
 }
 
-/// The keys that are named, once each.
+/// The keys in use, once each.
 fn keys(options: &BindOptions) -> String {
     let mut text = String::new();
     let keys = [&options.update_key, &options.query_key];
@@ -439,7 +439,7 @@ fn zone_block(options: &BindOptions) -> String {
         options.zone.origin
     );
     if options.signs.is_some() {
-        // Its own 10 signatures at a time take minutes for a large zone.
+        // BIND's default of 10 signatures at a time takes minutes for a large zone.
         text.push_str(
             "  dnssec-policy lab; inline-signing yes;\n  \
              sig-signing-signatures 1000; sig-signing-nodes 1000;\n",

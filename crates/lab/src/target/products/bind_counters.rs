@@ -1,4 +1,4 @@
-//! What BIND counts, read from its statistics channel.
+//! BIND's counters, read from its statistics channel.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write as _};
@@ -11,14 +11,14 @@ use serde_json::Value;
 /// How long the statistics channel may take.
 const DURATION_MAX: Duration = Duration::from_secs(10);
 
-/// What BIND counted, from its statistics channel (JSON, version 1).
+/// BIND's counters, from its statistics channel (JSON, version 1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindCounters {
     /// Queries over UDP (`QryUDP`).
     pub queries_udp: u64,
     /// Queries over TCP, and over TLS, which BIND 9.18 counts as TCP too (`QryTCP`).
     pub queries_tcp: u64,
-    /// Queries over TLS alone (`QryDoT`); 0 in versions that do not tell them apart (9.18).
+    /// Queries over TLS alone (`QryDoT`); 0 in versions without this counter (9.18).
     pub queries_dot: u64,
     /// Messages received over IPv4, updates included (`Requestv4`).
     pub messages_v4: u64,
@@ -39,7 +39,7 @@ pub struct BindCounters {
 }
 
 impl BindCounters {
-    /// Asks the statistics channel at `channel`.
+    /// Reads the statistics channel at `channel`.
     pub(super) fn read(channel: SocketAddr) -> anyhow::Result<BindCounters> {
         let read = |path: &str| -> anyhow::Result<Value> {
             serde_json::from_str(&http_get(channel, path)?)

@@ -44,7 +44,7 @@ const SERVER: Server = Server {
     program: Program::CoreDns,
     services: &[Service::Dot, Service::Doh2, Service::Doh3, Service::Doq],
     ready_line: None,
-    // What it does not read again.
+    // Logged if a reload fails.
     fatal_lines: &["restart failed"],
 };
 
@@ -85,12 +85,11 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     Ok(server)
 }
 
-/// CoreDNS that answers nothing by itself: it asks the server at that address for all that it is
-/// asked, over UDP and with its plugin `forward`, and keeps nothing. Waits until it answers for the
-/// zone, which that server has.
+/// Starts CoreDNS as a forwarder without a cache: its plugin `forward` sends every query to the
+/// server at that address over UDP. Waits until it answers for the zone of that server.
 ///
 /// # Errors
-/// CoreDNS is not there (`servers/prepare` makes it), the other server does not answer, or no free
+/// CoreDNS is missing (`servers/prepare` builds it), the other server does not answer, or no free
 /// ports were found.
 pub fn coredns_in_front_of(upstream: SocketAddr, zone: &Zone) -> anyhow::Result<RunningServer> {
     let start = Start {

@@ -8,7 +8,7 @@ use crate::target::process::Program;
 use crate::target::start::Start;
 use crate::target::{Product, RunningServer};
 
-/// Whatever answers for the zone over UDP and TCP.
+/// Any server that answers for the zone over UDP and TCP.
 pub const CUSTOM: Product = Product {
     name: "custom",
     title: "A server of your own",

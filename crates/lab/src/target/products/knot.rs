@@ -1,7 +1,7 @@
 //! Knot DNS (`knotd`) as the server under test.
 //!
-//! It is the installed one as long as UDP and TCP are enough. DNS over TLS and over QUIC need 3.4,
-//! which Debian 13 has and Debian 12 has not.
+//! Uses the installed release if UDP and TCP are enough. DNS over TLS and over QUIC need 3.4, which
+//! is in Debian 13 but not in Debian 12.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ pub const KNOT: Product = Product {
     title: "Knot DNS",
     factors: &[
         // It handles one TLS handshake at a time in each TCP worker, and blocks meanwhile; with
-        // fewer workers than clients, clients that wait for each other's turn stall.
+        // fewer workers than clients, waiting clients stall.
         Factor::number("workers", "16", 1_024, "UDP workers, and as many for TCP"),
         Factor::number("tcp-clients", "", 1_000_000, "TCP clients at once"),
         Factor::word(
@@ -54,7 +54,7 @@ pub const KNOT: Product = Product {
                 "zsk",
             ],
         ),
-        // With the new key published, with the zone signed by it, without the key before.
+        // New key published, zone signed with it, old key removed.
         until: [Lines {
             with: &["DNSSEC, successfully signed"],
             number: 3,
@@ -64,7 +64,7 @@ pub const KNOT: Product = Product {
     start,
 };
 
-/// What tells it to do something.
+/// Its control program.
 const CONTROL: Program = Program::Debian {
     name: "knotc",
     package: "knot",
@@ -93,7 +93,7 @@ const SERVER_OF_DEBIAN12: Server = Server {
     },
     services: &[],
     ready_line: Some("server started"),
-    // It runs on and answers SERVFAIL.
+    // It keeps running and answers SERVFAIL.
     fatal_lines: &["zone event 'load' failed", "failed to load configuration"],
 };
 
@@ -112,7 +112,7 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     run(&options, Start { server, ..start })
 }
 
-/// Debian 12's has no services.
+/// Debian 12's release has no encrypted transports.
 fn server_for(options: &KnotOptions) -> &'static Server {
     match options.services.is_empty() {
         true => &SERVER_OF_DEBIAN12,
@@ -146,7 +146,7 @@ pub struct KnotOptions {
     pub tcp_clients_max: Option<u32>,
     /// Counts queries by protocol (`mod-stats`), which costs it some time for each.
     pub counts_queries: bool,
-    /// Signs the zone, whose greatest TTL this is.
+    /// Signs the zone; the greatest TTL in it.
     pub signs: Option<Duration>,
     /// More lines for the `server` section, indented by four spaces.
     pub extra_options: String,
@@ -201,7 +201,7 @@ impl KnotTarget {
     }
 }
 
-/// A new key waits for caches, and for nothing else.
+/// A new key waits only until caches have expired.
 fn policy(ttl_max: Duration) -> String {
     format!(
         "policy:\n  - id: lab\n    algorithm: ecdsap256sha256\n    ksk-lifetime: 0\n    \
@@ -210,7 +210,7 @@ fn policy(ttl_max: Duration) -> String {
     )
 }
 
-/// What it signs is in its journal alone.
+/// Signatures are stored only in the journal.
 const SIGNED_ZONES: &str = "    zonefile-load: difference-no-serial
     journal-content: all
     dnssec-signing: on

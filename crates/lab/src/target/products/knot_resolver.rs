@@ -1,4 +1,4 @@
-//! Knot Resolver as the server under test, in front of a BIND of its own or in a closed Internet.
+//! Knot Resolver as the server under test, in front of its own BIND or in a closed Internet.
 
 use super::BIND;
 use super::proxy::start_in_front;
@@ -10,8 +10,8 @@ use crate::target::process::Program;
 use crate::target::start::Start;
 use crate::target::{Product, RunningServer, Service};
 
-/// Knot Resolver 5 of Debian 12: asks BIND for names of the zone, once for each while it is in the
-/// cache.
+/// Knot Resolver 5 of Debian 12: queries BIND for names of the zone, once for each while it is in
+/// the cache.
 pub const KNOT_RESOLVER: Product = Product {
     name: "knot-resolver",
     title: "Knot Resolver",
@@ -42,8 +42,8 @@ const SERVER: Server = Server {
     fatal_lines: &[],
 };
 
-/// Names outside the zone are REFUSED, and what looks after the root and the time is unloaded, so
-/// that it asks the Internet for nothing.
+/// Names outside the zone are REFUSED, and the modules for root keys and time checks are unloaded,
+/// so that it sends no query to the Internet.
 const TEMPLATE: &str = "\
 net.tls('{certificate}.pem', '{certificate}.key')
 net.listen('{address}', {port}, { kind = 'dns' })
@@ -62,15 +62,15 @@ worker.control_path = '{here}/control/'
 {options}
 ";
 
-/// It asks the server behind it, and nobody for other names.
+/// Forwards names of the zone to the server behind it, and no other names.
 const FORWARDS: &str = "\
 policy.add(policy.suffix(policy.STUB('{behind}'), { todname('{origin}') }))
 policy.add(policy.all(policy.REFUSE))
 ";
 
-/// It asks from the root on, for names of special use too (RFC 6761), such as `test`. It would look
-/// for addresses that name servers do not have, now and then, and answer SERVFAIL meanwhile. So it
-/// does after its cache was emptied if it may not ask servers on loopback.
+/// Resolves from the root on, also special-use names (RFC 6761) such as `test`. By default it
+/// sometimes queries missing addresses of name servers and answers SERVFAIL meanwhile. It does that
+/// too after its cache was emptied, unless it may query servers on loopback.
 const RESOLVES: &str = "\
 net.ipv6 = false
 modules.load('hints')

@@ -32,7 +32,7 @@ pub const NSD: Product = Product {
     start,
 };
 
-/// What tells it to do something.
+/// Its control program.
 const CONTROL: Program = Program::Debian {
     name: "nsd-control",
     package: "nsd",
@@ -45,13 +45,13 @@ const SERVER: Server = Server {
     },
     services: &[Service::Dot],
     ready_line: None,
-    // It runs on without the zone, and answers SERVFAIL.
+    // It keeps running without the zone, and answers SERVFAIL.
     fatal_lines: &["error: "],
 };
 
-/// Nothing is written outside the folder, and who controls it does so by a socket there. It logs
-/// what it reads. Its limit on responses, as Debian builds it 200 a second of one kind, would be
-/// all that is ever measured.
+/// Nothing is written outside the folder, and its control socket is there. It logs the files that
+/// it reads. Its response rate limit is off: with Debian's default of 200 a second, a run would
+/// only measure that limit.
 const TEMPLATE: &str = "\
 server:
   server-count: {servers}

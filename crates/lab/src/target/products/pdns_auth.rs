@@ -15,7 +15,7 @@ pub const PDNS_AUTH: Product = Product {
     factors: &[
         Factor::number("threads", "1", 1_024, "threads that receive"),
         Factor::number("backends", "3", 1_024, "backend threads of each of them"),
-        // Its own limit, 20, is below what most loads need.
+        // Its default, 20, is below what most loads need.
         Factor::number("tcp-clients", "1000", 1_000_000, "TCP clients at once"),
         Factor::lines("more lines of its configuration"),
     ],
@@ -30,7 +30,7 @@ pub const PDNS_AUTH: Product = Product {
     start,
 };
 
-/// What tells it to do something.
+/// Its control program.
 const CONTROL: Program = Program::Debian {
     name: "pdns_control",
     package: "pdns-server",
@@ -43,11 +43,11 @@ const SERVER: Server = Server {
     },
     services: &[],
     ready_line: Some("ready to distribute questions"),
-    // It runs on without the zone, and answers SERVFAIL.
+    // It keeps running without the zone, and answers SERVFAIL.
     fatal_lines: &["[bindbackend] error at"],
 };
 
-/// Nothing is written outside the folder, and nothing is asked of the Internet.
+/// Nothing is written outside the folder, and no query is sent to the Internet.
 const TEMPLATE: &str = "\
 daemon=no
 guardian=no
@@ -70,7 +70,7 @@ bind-config={folder}/named.conf
 {options}
 ";
 
-/// Where it is told that the zone is signed already.
+/// The database that marks the zone as signed.
 const SIGNED: &str = "bind-dnssec-db={folder}/dnssec.db\n";
 
 const ZONES: &str = "zone \"{origin}\" { type master; file \"{folder}/zone.db\"; };";
@@ -95,7 +95,7 @@ fn start(cell: &Cell) -> anyhow::Result<RunningServer> {
     })
 }
 
-/// Without a mark it would look for keys of its own, and send no signatures.
+/// Without this mark it looks for its own keys, and sends no signatures.
 fn mark_as_signed(cell: &Cell, place: &Place<'_>) -> anyhow::Result<()> {
     let program = Program::Debian {
         name: "pdnsutil",

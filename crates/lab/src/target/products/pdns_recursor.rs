@@ -1,5 +1,5 @@
-//! PowerDNS Recursor as the server under test: answers one zone of its own and resolves nothing
-//! else, or resolves it in a closed Internet.
+//! PowerDNS Recursor as the server under test: answers its own zone and resolves nothing else, or
+//! resolves it in a closed Internet.
 
 use crate::target::cell::{CacheControl, Cell, Factor};
 use crate::target::control;
@@ -35,13 +35,13 @@ pub const PDNS_RECURSOR: Product = Product {
     start,
 };
 
-/// What tells it to do something.
+/// Its control program.
 const CONTROL: Program = Program::Debian {
     name: "rec_control",
     package: "pdns-recursor",
 };
 
-/// Names in one command: its line has a maximum.
+/// Names in one command, whose length is limited.
 const NAMES_AT_ONCE: usize = 100;
 
 const SERVER: Server = Server {
@@ -73,14 +73,14 @@ webserver-loglevel=none
 {options}
 ";
 
-/// No other server's address may be asked, so it asks the Internet for nothing.
+/// It may query no other address, so it sends no query to the Internet.
 const SERVES: &str = "\
 hint-file=no
 dont-query=0.0.0.0/0, ::/0
 auth-zones={origin}={folder}/zone.db
 ";
 
-/// Servers on loopback may be asked.
+/// It may query servers on loopback.
 const RESOLVES: &str = "\
 hint-file={folder}/root.hints
 dont-query=

@@ -1,4 +1,4 @@
-//! dnsdist and HAProxy as the server under test, each in front of a server of its own.
+//! dnsdist and HAProxy as the server under test, each in front of its own server.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ pub const HAPROXY: Product = Product {
     start: start_haproxy,
 };
 
-/// Over what it asks the server behind it.
+/// The transport to the server behind it.
 const BEHIND: Factor = Factor::word("behind", &["udp", "dot"], "how it asks the BIND behind it");
 
 const DNSDIST_SERVER: Server = Server {
@@ -82,8 +82,8 @@ fn start_dnsdist(cell: &Cell) -> anyhow::Result<RunningServer> {
     })
 }
 
-/// It takes TLS off, and passes on plain TCP as it is. The server behind it takes as many clients
-/// as it has connections, unless another number is set.
+/// Terminates TLS, and passes on plain TCP unchanged. The server behind it accepts as many clients
+/// as HAProxy has connections, unless another number is set.
 fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
     let mut cell = cell.clone();
     if cell.behind()?.number("tcp-clients").is_none() {
@@ -104,8 +104,8 @@ fn start_haproxy(cell: &Cell) -> anyhow::Result<RunningServer> {
     })
 }
 
-/// In front of a server of its own, at the address that `configure` is given. That is its address
-/// for DNS over TLS where the cell says so; what to trust then is in `behind.pem`.
+/// Starts a proxy in front of its own server, whose address `configure` receives. That is its DoT
+/// address if the cell sets this; `behind.pem` then has the CA certificate.
 pub(super) fn start_in_front(
     cell: &Cell,
     start: &Start<'_>,
@@ -137,7 +137,7 @@ fn dnsdist_configuration(cell: &Cell, place: &Place<'_>, behind: SocketAddr) -> 
         "dot" => format!(", tls='openssl', caStore='behind.pem', subjectName='{TLS_NAME}'"),
         _ => String::new(),
     };
-    // Without the second line it asks the Internet for news about its own security.
+    // Without the second line it queries the Internet for its security status.
     let mut text = format!(
         "setACL({{'0.0.0.0/0', '::/0'}})\n\
          setSecurityPollSuffix('')\n\

@@ -1,5 +1,5 @@
-//! Throng's own responder as the server under test: faster than what it stands for, so that the
-//! rest of a cell shows.
+//! Throng's own responder as the server under test: faster than real servers, so that the other
+//! parts of a cell become visible.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! Unbound as the server under test: answers one zone of its own and resolves nothing else.
+//! Unbound as the server under test: answers its own zone and resolves nothing else.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub const UNBOUND: Product = Product {
     title: "Unbound",
     factors: &[
         Factor::number("threads", "1", 1_024, "threads that answer"),
-        // Its own limit, 10, is below what most loads need.
+        // Its default, 10, is below what most loads need.
         Factor::number(
             "tcp-clients",
             "100",
@@ -49,7 +49,7 @@ pub const UNBOUND: Product = Product {
     start,
 };
 
-/// What tells it to do something.
+/// Its control program.
 const CONTROL: Program = Program::Debian {
     name: "unbound-control",
     package: "unbound",
@@ -171,7 +171,7 @@ fn configuration(options: &UnboundOptions, place: &Place<'_>) -> String {
     let endpoints = place.endpoints;
     let folder = place.folder.path().display();
     let origin = &options.zone.origin;
-    // Refusing the root and binding outgoing sockets to loopback keep it from asking the Internet
+    // Refusing the root and binding outgoing sockets to loopback prevent queries to the Internet
     // for names outside the zone.
     let mut text = format!(
         "server:\n  directory: \"{folder}\"\n  chroot: \"\"\n  username: \"\"\n  pidfile: \"\"\n  \
