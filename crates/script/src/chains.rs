@@ -1,14 +1,14 @@
-//! Finds the concatenations in a script, and has their results weighed.
+//! Finds the concatenations in a script, and wraps them so that their results are counted.
 //!
 //! `..` is one instruction however long the strings are, so a loop of a few of them could take
-//! minutes. Each chain `a .. b .. c` becomes `(weigh(a .. b .. c))`: the chain stays what it was,
-//! with Lua's own errors and metamethods, and the prelude counts what it has made. Nothing else is
-//! changed, and each line stays where it is.
+//! minutes. Each chain `a .. b .. c` becomes `(weigh(a .. b .. c))`: the chain itself is unchanged,
+//! with Lua's own errors and metamethods, and the prelude counts the bytes of its result. Nothing
+//! else changes, line numbers included.
 
-/// What a token is to an expression.
+/// The role of a token in an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A name that is no keyword.
+    /// A name, not a keyword.
     Name,
     /// A number, `nil`, `true`, `false` or `...`.
     Constant,
@@ -28,7 +28,7 @@ enum Kind {
     Minus,
     /// `+`, `*`, `/`, `%` or `^`.
     Binary,
-    /// Ends an expression, or is none.
+    /// Ends an expression, or is not part of one.
     Other,
 }
 
@@ -37,12 +37,12 @@ struct Token {
     kind: Kind,
     start: usize,
     end: usize,
-    /// Of a bracket the token of the other one.
+    /// For a bracket, the token of its counterpart.
     other: usize,
 }
 
-/// Keywords that are no operand and no operator with a higher precedence than `..`; `goto` can be a
-/// name.
+/// Keywords that are neither an operand nor an operator with a higher precedence than `..`; `goto`
+/// can be a name.
 const KEYWORDS: [&[u8]; 17] = [
     b"and",
     b"break",
@@ -67,14 +67,14 @@ const KEYWORDS: [&[u8]; 17] = [
 /// of the first argument. `text` must compile.
 pub(crate) fn weighed(text: &str) -> String {
     let mut weigh = "weigh".to_owned();
-    // A name of the script's would hide it.
+    // A long name, which no name of the script hides.
     while text.contains(&weigh) {
         weigh.push('_');
     }
     let mut whole = format!("local {weigh} = ... return function(...) ");
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.starts_with('#') {
-        // Lua skips such a first line, where it is the first.
+        // Lua skips such a line only if it is the first.
         whole.push_str("--");
     }
     let mut written = 0;
@@ -89,7 +89,7 @@ pub(crate) fn weighed(text: &str) -> String {
     whole
 }
 
-/// What is put into the text, by offset.
+/// Insertions into the text, by offset.
 fn insertions(text: &[u8], weigh: &str) -> Vec<(usize, String)> {
     let tokens = tokens(text);
     let mut insertions = Vec::new();
@@ -121,7 +121,7 @@ fn insertions(text: &[u8], weigh: &str) -> Vec<(usize, String)> {
             true => "));",
             false => "))",
         };
-        // In brackets it is no tail call: errors name the line.
+        // Brackets prevent a tail call, so that errors name the line.
         insertions.push((tokens[first].start, format!(" ({weigh}(")));
         insertions.push((tokens[last].end, close.to_owned()));
     }
@@ -245,7 +245,7 @@ fn tokens(text: &[u8]) -> Vec<Token> {
     tokens
 }
 
-/// Passes a token, or what stands between tokens.
+/// Skips a token, or the space between tokens.
 fn next(text: &[u8], at: &mut usize) -> Option<Kind> {
     let start = *at;
     let rest = &text[start..];
@@ -345,7 +345,7 @@ fn number_octets(rest: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// The script within what [`weighed`] makes of it.
+    /// The script within the result of [`weighed`].
     fn inner(text: &str) -> String {
         let whole = weighed(text);
         let inner = whole.strip_prefix("local weigh = ... return function(...) ");

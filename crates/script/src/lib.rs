@@ -1,13 +1,13 @@
 //! The behaviour of simulated clients, written in Lua (LuaJIT, by way of `mlua`).
 //!
-//! A script defines `function client(c)`, which runs once for each client, as a coroutine. What it
-//! waits for it waits for by calling a method of `c`; all clients of a worker take turns in one Lua
-//! state. `docs/scripting.md` describes what scripts see.
+//! A script defines `function client(c)`, which runs once for each client, as a coroutine. It waits
+//! by calling methods of `c`; all clients of a worker take turns in one Lua state.
+//! `docs/scripting.md` describes what scripts see.
 //!
-//! Opens no socket and reads no clock. What happens to clients goes in with its instant:
-//! [`Script::start`], [`Script::wake`], [`Script::respond`], [`Script::end`]. [`Script::step`] lets
-//! the clients concerned go on, in batches, and says what they want done: [`Action`]. The messages
-//! of their queries are in [`Script::messages`].
+//! Opens no socket and reads no clock. Events go in with their instants: [`Script::start`],
+//! [`Script::wake`], [`Script::respond`], [`Script::end`]. [`Script::step`] runs the clients
+//! concerned, in batches, and returns the [`Action`]s that they request. The messages of their
+//! queries are in [`Script::messages`].
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,14 +1,13 @@
-//! The messages of a worker's scripted queries, of which it asks any number and keeps a bounded
-//! one.
+//! The messages of a worker's scripted queries: any number can be sent, a bounded number is kept.
 //!
-//! A *template* is a message with ID 0: one of the questions of the run, or one made of a name that
-//! a script has asked. Each query asked holds a *record*, which says what its template is and which
-//! query of its script it is; the record's index is what [`proto::pending`] calls its question.
+//! A *template* is a message with ID 0: one of the questions of the run, or one rendered from a
+//! name of the script. Each query holds a *record* with its template and its number in the script;
+//! the record's index is what [`proto::pending`] calls its question.
 //!
-//! Records and templates are used again. A template stays while the script may ask it again, which
-//! `Messages::age` ends, and while a record holds it. A record stays for some time after its
-//! query has ended, so that a late or duplicate response is still told from one that was never
-//! asked for; `ANSWERED_KEPT` and `TIMED_OUT_KEPT` say for how long.
+//! Records and templates are reused. A template stays while the script may use it again, until
+//! `Messages::age`, and while a record holds it. A record stays for some time after its query has
+//! ended, so that a late or duplicate response can be distinguished from an unsolicited one;
+//! `ANSWERED_KEPT` and `TIMED_OUT_KEPT` limit this.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,17 +18,17 @@ use load::questions::Template;
 use proto::name;
 use proto::query::{QueryOptions, write_query};
 
-/// Records kept of queries that were answered: duplicates come soon or never.
+/// Records kept of queries that were answered: duplicates arrive soon if at all.
 const ANSWERED_KEPT: usize = 1_024;
-/// Records kept of queries that got no response: theirs may come long after.
+/// Records kept of queries without a response, which may arrive much later.
 const TIMED_OUT_KEPT: usize = 65_536;
-/// Kinds of queries (type and options) read so far; a script that makes more of them than that has
-/// them read anew.
+/// Most kinds of queries (type and options) that are kept parsed; further ones are parsed each
+/// time.
 const KINDS_MAX: usize = 256;
 /// Octets of the QTYPE and QCLASS behind a QNAME.
 const TYPE_AND_CLASS_OCTETS: usize = 4;
 
-/// What a query asks, rendered.
+/// A rendered template.
 #[derive(Debug, Default)]
 struct Slot {
     message: Vec<u8>,
@@ -45,7 +44,7 @@ struct Slot {
 struct Record {
     template: u32,
     tag: u32,
-    /// Queries that are out with it: 2 while a truncated response is asked again over TCP.
+    /// Open queries of this record: 2 while a truncated response is repeated over TCP.
     open: u8,
 }
 
@@ -57,8 +56,8 @@ pub struct Messages {
     kinds: HashMap<String, QueryKind>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Slots of the generation of names being filled, of the one before, and those that have
-    /// fallen out but may still be named by an action.
+    /// Slots of the current generation of names, of the one before, and dropped ones that an action
+    /// may still refer to.
     young: Vec<u32>,
     old: Vec<u32>,
     aged: Vec<u32>,
@@ -106,12 +105,12 @@ impl Messages {
         }
     }
 
-    /// Templates and records held, for those who watch memory.
+    /// Number of templates and records held.
     pub fn held(&self) -> (usize, usize) {
         (self.slots.len(), self.records.len())
     }
 
-    /// The template of `name` asked as `kind`: a new one, which the script knows from now on.
+    /// Renders a new template of `name` and `kind`, which the script knows from now on.
     ///
     /// # Errors
     /// What is wrong with name or kind, and the cure.
@@ -146,7 +145,7 @@ impl Messages {
         Ok(self.questions.len() as u32 + index)
     }
 
-    /// The script has asked a name of the old generation again.
+    /// The script has used a name of the old generation again.
     pub(crate) fn keep(&mut self, template: u32) {
         if let Some(index) = self.slot_of(template) {
             self.slots[index].generation = Some(self.generation);
@@ -154,18 +153,18 @@ impl Messages {
         }
     }
 
-    /// The script has forgotten the old generation, and starts a new one.
+    /// The script has dropped the old generation, and starts a new one.
     pub(crate) fn age(&mut self) {
         self.aged.append(&mut self.old);
         std::mem::swap(&mut self.old, &mut self.young);
         self.generation += 1;
     }
 
-    /// Lets go of what the script has forgotten; no action names it any more.
+    /// Frees dropped templates, to which no action refers any more.
     pub(crate) fn settle(&mut self) {
         for index in self.aged.drain(..) {
             let slot = &mut self.slots[index as usize];
-            // Asked again since: it is listed in its new generation too.
+            // Used again since: it is listed in its new generation too.
             let is_kept = slot.generation.is_some_and(|it| it + 1 >= self.generation);
             if is_kept || slot.generation.is_none() {
                 continue;
@@ -182,7 +181,7 @@ impl Messages {
         (index < self.slots.len()).then_some(index)
     }
 
-    /// A record for a query that asks `template`, the script's query number `tag`.
+    /// A record for a query of `template`, number `tag` in the script.
     pub(crate) fn ask(&mut self, template: u32, tag: u32) -> u32 {
         let used = if self.answered.len() > ANSWERED_KEPT {
             self.answered.pop_front()
@@ -223,7 +222,7 @@ impl Messages {
         self.records[question as usize].tag
     }
 
-    /// The question is asked once more, beside the query that the script knows of.
+    /// The question is sent once more, beside the query that the script knows of.
     pub fn ask_again(&mut self, question: u32) {
         self.records[question as usize].open += 1;
     }
@@ -231,7 +230,7 @@ impl Messages {
     /// A query of this record has ended. Its message stays for a while, for late responses.
     ///
     /// # Panics
-    /// If none is out.
+    /// If it has no open query.
     pub fn end(&mut self, question: u32, was_answered: bool) {
         let record = &mut self.records[question as usize];
         assert!(record.open > 0, "a query that has ended was asked");

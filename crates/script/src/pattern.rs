@@ -1,20 +1,20 @@
-//! Lua's patterns, with a bound on the work: as LuaJIT's `string.find` and the like match, but
-//! that each step is counted. Theirs are single instructions however long they backtrack.
+//! Lua's patterns, with a bound on the work: matches like LuaJIT's `string.find`, but counts each
+//! step. LuaJIT's functions are single instructions however long they backtrack.
 //!
 //! Described in the manual of Lua 5.1, section 5.4.1; `%f` and `%g` as LuaJIT has them. Classes are
 //! those of ASCII.
 
-/// Captures of a pattern at most, as in Lua.
+/// Most captures of a pattern, as in Lua.
 const CAPTURES_MAX: usize = 32;
-/// Items that a match may be within, as in LuaJIT.
+/// Deepest nesting of a match, as in LuaJIT.
 const DEPTH_MAX: u32 = 200;
 /// Octets that are compared in the time of a step.
 const OCTETS_PER_STEP: usize = 16;
 
-/// Why there is neither a match nor none.
+/// Why a match could not be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The pattern is none, for this reason.
+    /// The pattern is malformed, for this reason.
     Malformed(&'static str),
     /// All steps were taken.
     Exhausted,
@@ -25,7 +25,7 @@ pub(crate) enum Fault {
 pub(crate) enum Capture {
     /// A part of the subject.
     Part(usize, usize),
-    /// `()`: a place in it.
+    /// `()`: a position in the subject.
     Place(usize),
     /// It was opened and not closed yet.
     Open(usize),
@@ -38,15 +38,15 @@ pub(crate) struct Search<'a> {
     pub(crate) pattern: &'a [u8],
     /// The first octet that it may begin with.
     pub(crate) from: usize,
-    /// `^` is no anchor but an octet, as `gmatch` has it.
+    /// `^` is an ordinary octet and not an anchor, as in `gmatch`.
     pub(crate) caret_is_plain: bool,
 }
 
 impl Search<'_> {
-    /// The first match, then its captures; empty if there is none. Takes steps off `steps`.
+    /// The first match, then its captures; empty if there is none. Subtracts from `steps`.
     ///
     /// # Errors
-    /// The pattern is malformed as far as it was needed, or no step is left.
+    /// The evaluated part of the pattern is malformed, or no step is left.
     pub(crate) fn run(&self, steps: &mut u64) -> Result<Vec<Capture>, Fault> {
         let is_anchored = !self.caret_is_plain && self.pattern.first() == Some(&b'^');
         let mut matching = Matching {
@@ -91,9 +91,9 @@ struct Matching<'a> {
     steps: u64,
 }
 
-/// What an item did that is no repetition.
+/// The result of an item that is not a repetition.
 enum Next {
-    /// The match goes on with this place in the subject and in the pattern.
+    /// The match continues at this position in the subject and in the pattern.
     Go(usize, usize),
     /// It has ended so.
     End(Option<usize>),
@@ -142,7 +142,7 @@ impl Matching<'_> {
         }
     }
 
-    /// One octet, as often as what follows says.
+    /// An item of one octet, repeated as its suffix requires.
     fn single(&mut self, s: usize, p: usize) -> Result<Next, Fault> {
         let end = self.class_end(p)?;
         let fits = self.fits(s, (p, end))?;
@@ -262,7 +262,7 @@ impl Matching<'_> {
         })
     }
 
-    /// `%1`: what was captured, once more.
+    /// `%1`: a back reference.
     fn again(&mut self, s: usize, (p, digit): (usize, u8)) -> Result<Next, Fault> {
         let index = usize::from(digit - b'0').checked_sub(1);
         let Some(Capture::Part(start, end)) = index.and_then(|it| self.captures.get(it)) else {
@@ -289,7 +289,7 @@ impl Matching<'_> {
             b'[' => {
                 let mut at = p + 1;
                 at += usize::from(self.pattern.get(at) == Some(&b'^'));
-                // What comes first is in the set, also a bracket.
+                // The first character belongs to the set, even a bracket.
                 loop {
                     let octet = *self.pattern.get(at).ok_or(missing)?;
                     at += if octet == b'%' { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! A script tried out on responses that nobody sent: what `throng script check` does.
+//! Tries out a script on made-up responses, for `throng script check`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,14 +19,14 @@ const NXDOMAIN: u16 = 3;
 /// RCODE of a server that failed.
 const SERVFAIL: u16 = 2;
 
-/// How the rehearsal went.
+/// The result of a rehearsal.
 #[derive(Clone, Debug, Default)]
 pub struct Rehearsal {
-    /// Clients that took part.
+    /// Number of clients.
     pub clients: u32,
-    /// Queries they asked.
+    /// Queries of all clients.
     pub queries: u64,
-    /// Times they slept, or lost patience with a query.
+    /// Sleeps, and timeouts set by the script for a query.
     pub sleeps: u64,
     /// Clients that returned from their function.
     pub finished: u32,
@@ -34,9 +34,9 @@ pub struct Rehearsal {
     pub passed: Duration,
     /// Errors of clients.
     pub failures: Failures,
-    /// What was counted and observed.
+    /// Counters and observations of the script.
     pub metrics: Metrics,
-    /// Lines printed, with the client from 0, if one did it.
+    /// Lines printed, with the number of the client, from 0, if a client printed it.
     pub printed: Vec<(Option<u32>, String)>,
 }
 
@@ -66,7 +66,7 @@ pub fn rehearse(text: &str, file_name: &str, settings: Settings) -> Result<Rehea
     Ok(stage.play())
 }
 
-/// What is going to happen.
+/// A future event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cue {
     Wake,

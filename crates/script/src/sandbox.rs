@@ -1,11 +1,11 @@
 //! The Lua state of a worker: what it offers to the prelude, and what it limits.
 //!
-//! The libraries for files, processes, packages and debugging are never opened, nor is LuaJIT's
-//! compiler: it looks at hooks only where it does not run, so a loop that it has compiled could not
-//! be stopped. Its interpreter counts instructions, [`INSTRUCTIONS_PER_LOOK`] at a time. A function
-//! in C is one instruction, and so is `..`. The prelude has those counted that may take long:
-//! patterns that may backtrack, what makes long strings, and what sorts much. No string that a
-//! script makes is longer than [`STRING_OCTETS_MAX`], which bounds the others.
+//! The libraries for files, processes, packages and debugging are never opened. LuaJIT's compiler
+//! is off: compiled code checks no hooks, so a compiled loop could not be stopped. The interpreter
+//! counts instructions, [`INSTRUCTIONS_PER_LOOK`] at a time. A C function is one instruction, and
+//! so is `..`; the prelude counts the work of those that may take long: patterns with backtracking,
+//! long strings and large sorts. No string of a script is longer than [`STRING_OCTETS_MAX`], which
+//! bounds the others.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,44 +24,44 @@ use crate::messages::Messages;
 use crate::pattern::{Capture, Fault, Search};
 use crate::script::{Limits, Settings};
 
-/// How many instructions run between two looks at their number.
+/// Instructions between two calls of the hook.
 const INSTRUCTIONS_PER_LOOK: u32 = 50_000;
 /// Lines of `print` that are kept.
 const PRINTED_MAX: usize = 1_000;
 /// Distinct names of metrics.
 const METRICS_MAX: u32 = 128;
-/// Queries of one client that it has sent and not waited for.
+/// Most queries that a client has sent and not waited for.
 const SENDS_MAX: u32 = 1_000;
 /// Names in one generation of those that are kept rendered.
 const NAMES_PER_GENERATION: u32 = 4_096;
-/// Octets of a string that a script makes: sixteen times the longest DNS message, and little enough
-/// for what reads all of it within one instruction, such as `<`.
+/// Most bytes of a script's string: sixteen times the longest DNS message, and short enough for
+/// operators such as `<`, which read all of it in one instruction.
 const STRING_OCTETS_MAX: u32 = 1 << 20;
 /// Moduli of the generator in the prelude, less one.
 const SEEDS_MAX: [u64; 2] = [4_294_967_086, 4_294_944_442];
 
-/// What callbacks from Lua change.
+/// State that callbacks from Lua change.
 pub(crate) struct Shared {
     pub(crate) messages: Messages,
     pub(crate) failures: Failures,
     pub(crate) metrics: Metrics,
-    /// Lines printed: number of the client from 0, if one did it.
+    /// Lines printed, with the number of the client, from 0, if a client printed it.
     pub(crate) printed: Vec<(Option<u32>, String)>,
     /// Lines beyond those that are kept.
     pub(crate) not_printed: u64,
-    /// Why the turn was stopped that is running.
+    /// Why the current turn was stopped.
     stopped: Option<String>,
     /// The turn whose instructions were counted last, and how many it has had.
     counted: (f64, u64),
-    /// True once nobody wants to see the end of a turn: the run is over.
+    /// True once the run is over: a turn is then cut short.
     is_over: Arc<AtomicBool>,
     file_name: String,
     limits: Limits,
 }
 
-/// Why a turn is not to go on.
+/// Why a turn is stopped.
 enum Stop {
-    /// It has had all of its instructions.
+    /// It has used up its instructions.
     Exhausted,
     /// The run is over.
     Over,
@@ -90,7 +90,7 @@ impl Shared {
         self.limits.instructions.saturating_sub(used)
     }
 
-    /// Stops the turn that is running; returns why, with the line of the script.
+    /// Stops the current turn; returns the reason, with the line of the script.
     fn stop(&mut self, lua: &Lua, stop: &Stop) -> String {
         let what = match stop {
             Stop::Over => "stopped: the run is over".to_owned(),
@@ -166,7 +166,7 @@ impl Sandbox {
     }
 }
 
-/// What a failure of Lua is called in messages; ours name their place already.
+/// Text of a Lua error in messages; our own errors have their line already.
 pub(crate) fn message_of(error: &mlua::Error) -> String {
     match error {
         mlua::Error::SyntaxError { message, .. } => message.clone(),
@@ -176,7 +176,7 @@ pub(crate) fn message_of(error: &mlua::Error) -> String {
     }
 }
 
-/// Numbers that the prelude is given.
+/// Constants for the prelude.
 fn limits(lua: &Lua, settings: &Settings) -> mlua::Result<Table> {
     let limits = lua.create_table()?;
     limits.set("questions", settings.questions.len())?;
@@ -191,8 +191,8 @@ fn limits(lua: &Lua, settings: &Settings) -> mlua::Result<Table> {
     Ok(limits)
 }
 
-/// How far the heap grows between two cycles of the collector, in per cent: clients take 2 KiB or
-/// so, and few of them leave room for garbage.
+/// How far the heap grows between two cycles of the collector, in per cent: a client takes about 2
+/// KiB, so few clients leave more memory for garbage.
 fn pause(clients: u32) -> u32 {
     (3_200_000 / clients.max(1)).clamp(200, 1_000)
 }
@@ -218,7 +218,8 @@ fn rcodes(lua: &Lua) -> mlua::Result<Table> {
     lua.create_table_from(known.map(|rcode| (rcode, rr::rcode_to_text(rcode))))
 }
 
-/// Six numbers that start the generator of a client: `client` is 0 for what runs before clients.
+/// Six seeds of a client's random number generator; `client` is 0 for code that runs before
+/// clients.
 fn seeds(seed: u64, first_client: u32, client: u32) -> Vec<f64> {
     let stream = match client {
         0 => u64::MAX,
@@ -263,7 +264,7 @@ fn report_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> ml
         let shared = &mut *mine.borrow_mut();
         let stopped = shared.stopped.take();
         if stopped.is_some() && shared.is_over.load(Ordering::Relaxed) {
-            // Whoever was stopped for the end of the run has not failed.
+            // Being stopped at the end of the run is not an error.
             return Ok(());
         }
         let message = match stopped {
@@ -295,8 +296,8 @@ fn report_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> ml
     host.set("print", lua.create_function(print)?)
 }
 
-/// Stops a turn that takes too many instructions. Counted, not timed: the same script does the
-/// same on every host, and in the simulator.
+/// Stops a turn that takes too many instructions. Counted, not timed, so that a script behaves
+/// alike on every host and in the simulator.
 fn watch(lua: &Lua, shared: &Rc<RefCell<Shared>>, watch: Table) -> mlua::Result<()> {
     let shared = Rc::clone(shared);
     let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_LOOK);
@@ -312,7 +313,7 @@ fn watch(lua: &Lua, shared: &Rc<RefCell<Shared>>, watch: Table) -> mlua::Result<
     })
 }
 
-/// What a callback tells the prelude to raise.
+/// The values by which a callback makes the prelude raise an error.
 fn raise(lua: &Lua, message: &str) -> mlua::Result<Variadic<Value>> {
     let message = Value::String(lua.create_string(message)?);
     Ok(Variadic::from(vec![Value::Boolean(false), message]))
@@ -364,7 +365,7 @@ fn counted_functions(lua: &Lua, shared: &Rc<RefCell<Shared>>, host: &Table) -> m
     host.set("search", lua.create_function(search)?)
 }
 
-/// First and last octet of a capture, from 1; of a place the place and -1.
+/// First and last octet of a capture, from 1; for a position capture the position and -1.
 fn numbers(capture: Capture) -> [Value; 2] {
     let (first, last) = match capture {
         Capture::Part(start, end) => (start as f64 + 1.0, end as f64),
@@ -383,7 +384,7 @@ fn placed(lua: &Lua, shared: &Shared, failure: &Value) -> String {
     if text.starts_with(&prefix) {
         return text;
     }
-    // A place within the prelude says nothing to those who do not know it.
+    // Remove positions within the prelude: they mean nothing to users.
     let text = match text
         .strip_prefix("prelude:")
         .and_then(|rest| rest.split_once(": "))
@@ -394,7 +395,7 @@ fn placed(lua: &Lua, shared: &Shared, failure: &Value) -> String {
     at_line(lua, &shared.file_name, &text)
 }
 
-/// `what`, behind the line of the script that is running.
+/// `what`, prefixed with the current line of the script.
 fn at_line(lua: &Lua, file_name: &str, what: &str) -> String {
     for level in 0..64 {
         let line = lua.inspect_stack(level, |debug| {
@@ -423,7 +424,7 @@ fn text_of(failure: &Value) -> String {
 
 /// Name and type of the question with this number, from 1.
 fn question(questions: &QuestionSet, number: f64) -> Option<(String, String)> {
-    // Saturates; whole numbers alone come back as they were.
+    // Saturates; only whole numbers survive the conversion unchanged.
     let index = (number as usize).checked_sub(1)?;
     if index >= questions.len() || number.fract() != 0.0 {
         return None;

@@ -27,23 +27,23 @@ const TIMED_OUT: u64 = 2;
 const LOST: u64 = 3;
 const NOT_SENT: u64 = 4;
 const RESPONSE: u64 = 16;
-/// How events are put together, as in the prelude.
+/// Encoding of events, as in the prelude.
 const KIND_STEP: u64 = 1 << 22;
 const TTL_STEP: u64 = 1 << 17;
 const TRUNCATED: u64 = 1 << 16;
-/// How actions are put together, as in the prelude.
+/// Encoding of actions, as in the prelude.
 const CLIENT_STEP: u64 = 1 << 3;
 const TEMPLATE_STEP: u64 = 1 << 25;
 /// Most clients of one worker.
 const CLIENTS_MAX: u32 = (TEMPLATE_STEP / CLIENT_STEP) as u32 - 2;
 
-/// What the scripts of one worker may take.
+/// Limits of one worker's scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Memory of the Lua state, garbage included.
     pub memory_bytes: usize,
-    /// Instructions of Lua's interpreter between two waits of a client; the file itself and
-    /// `setup()` have as many together. More than that, and it is stopped.
+    /// Instructions of Lua's interpreter between two waits of a client, and for the file itself and
+    /// `setup()` together. A turn that exceeds it is stopped.
     pub instructions: u64,
 }
 
@@ -68,24 +68,24 @@ impl Default for Limits {
     }
 }
 
-/// What a script is loaded with.
+/// Settings for loading a script.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Clients of this worker.
     pub clients: u32,
     /// Number of its first client among those of all workers, from 0.
     pub first_client: u32,
-    /// The group that these clients are of; scripts see it as `c.group`.
+    /// The group of these clients; scripts see it as `c.group`.
     pub group: String,
-    /// Seeds everything random; each client has a stream of its own.
+    /// Seeds everything random; each client has its own stream.
     pub seed: u64,
     /// The questions of the run.
     pub questions: Arc<QuestionSet>,
-    /// What queries for names of the script carry.
+    /// Options of queries for names of the script.
     pub defaults: QueryOptions,
-    /// What it may take.
+    /// Its limits.
     pub limits: Limits,
-    /// Set by the engine once the run is over: no client goes on.
+    /// Set by the engine once the run is over, which stops all clients.
     pub is_over: Arc<AtomicBool>,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// How a query ended that got no response.
+/// How a query ended without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Its timeout passed.
@@ -131,29 +131,28 @@ pub enum End {
     NotSent,
 }
 
-/// What a client wants done. Clients count from 0 within the worker.
+/// An action that a client requests. Clients are numbered from 0 within the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A query is to be sent; its end is to be told by [`Script::respond`] or [`Script::end`].
+    /// Send a query; report its end with [`Script::respond`] or [`Script::end`].
     Query {
-        /// Who asks.
+        /// The client.
         client: u32,
         /// Its record in [`Script::messages`].
         question: u32,
-        /// When the client asked it: the instant of the event that it reacted to.
+        /// When the client sent it: the instant of the event that it reacted to.
         at: Instant,
     },
-    /// The client is to be woken by [`Script::wake`] at `until`, which replaces what it said
-    /// before.
+    /// Wake the client with [`Script::wake`] at `until`; replaces an earlier request.
     Sleep {
-        /// Who sleeps.
+        /// The client.
         client: u32,
-        /// Until when.
+        /// When to wake it.
         until: Instant,
     },
-    /// The client's connection is to be closed, if it has one.
+    /// Close the client's connection, if it has one.
     Close {
-        /// Whose.
+        /// The client.
         client: u32,
     },
     /// The client has returned from its function.
@@ -161,14 +160,14 @@ pub enum Action {
         /// Which.
         client: u32,
     },
-    /// The client's script has failed; [`Script::failures`] says why.
+    /// The client's script has failed; [`Script::failures`] has the error.
     Failed {
         /// Which.
         client: u32,
     },
 }
 
-/// Octets of a file name that Lua shows whole.
+/// Longest file name that Lua shows unabridged.
 const FILE_NAME_OCTETS_MAX: usize = 55;
 
 /// A file name as Lua's messages show it: the end of a long one.
@@ -190,7 +189,7 @@ pub struct Script {
     /// Clients that have not ended.
     running: u32,
     last_tag: u32,
-    /// Lua itself failed: nothing runs any more.
+    /// Lua itself failed: no client runs any more.
     is_broken: bool,
 }
 
@@ -200,12 +199,12 @@ struct Batch {
     numbers: Vec<f64>,
 }
 
-/// How far the reading of what a script returned has come.
+/// State of the decoding of a script's actions.
 #[derive(Default)]
 struct Reader {
-    /// Whose sleep the next number is the end of.
+    /// The client whose wake-up time is the next number.
     sleeper: Option<u32>,
-    /// Of which instant queries are.
+    /// The instant of the queries that follow.
     at: Instant,
 }
 
@@ -235,7 +234,8 @@ impl Script {
             let chunk = chunk.set_environment(sandbox.environment.clone());
             chunk.into_function().map_err(inner)
         };
-        // As it is first: for its errors, and because nothing else can be taken apart.
+        // Compile the unchanged text first: for its error messages, and because only valid text can
+        // be tokenised.
         compiled(text)?;
         let made = compiled(&chains::weighed(text))?;
         let failure: Option<mlua::LuaString> = sandbox.begin.call(made).map_err(inner)?;
@@ -280,7 +280,7 @@ impl Script {
     /// The run starts at `start`: `c:now()` counts from there.
     pub fn set_start(&mut self, start: Instant) {
         let limits = &self.sandbox.limits;
-        // Writes to a field that is there: no memory is needed.
+        // Cannot fail: the field exists, so no memory is allocated.
         let written = limits.raw_set("start", start.as_nanos());
         written.expect("the table of limits takes a number");
     }
@@ -295,12 +295,12 @@ impl Script {
         self.push(client, START, at, &[]);
     }
 
-    /// A client's sleep is over. `at` is what [`Action::Sleep`] said, however late it is.
+    /// A client's sleep is over. `at` is the instant of [`Action::Sleep`], however late it is now.
     pub fn wake(&mut self, client: u32, at: Instant) {
         self.push(client, WAKE, at, &[]);
     }
 
-    /// A query has been answered `latency_ns` after it was asked.
+    /// A query has been answered `latency_ns` after the client sent it.
     pub fn respond(
         &mut self,
         client: u32,
@@ -317,7 +317,7 @@ impl Script {
         self.push(client, kind, at, &[tag, latency_ns as f64, facts as f64]);
     }
 
-    /// A query has ended without a response, `after_ns` after it was asked.
+    /// A query has ended without a response, `after_ns` after the client sent it.
     pub fn end(&mut self, client: u32, question: u32, end: End, after_ns: u64, at: Instant) {
         let tag = self.end_record(question, false);
         let kind = match end {
@@ -344,8 +344,8 @@ impl Script {
         self.running
     }
 
-    /// Hands one batch of events to the script and appends what its clients want done to `actions`,
-    /// in order. False if there was none.
+    /// Passes one batch of events to the script and appends its clients' actions to `actions`, in
+    /// order. False if there was no event.
     ///
     /// A call costs some hundred nanoseconds, an event and its action about as much.
     pub fn step(&mut self, actions: &mut Vec<Action>) -> bool {
@@ -381,7 +381,7 @@ impl Script {
         Ok(())
     }
 
-    /// One number of what the script returned.
+    /// Decodes one number of the script's result.
     #[inline]
     fn take(&mut self, value: f64, reader: &mut Reader, actions: &mut Vec<Action>) {
         if let Some(client) = reader.sleeper.take() {
@@ -422,7 +422,7 @@ impl Script {
         });
     }
 
-    /// Lua itself failed, in our part of it: for lack of memory, as a rule.
+    /// Handles an error of Lua itself outside of script code, usually lack of memory.
     #[cold]
     fn break_down(&mut self, error: &mlua::Error) {
         let shared = &mut *self.sandbox.shared.borrow_mut();
@@ -437,14 +437,14 @@ impl Script {
         self.batches.clear();
     }
 
-    /// What the script asks, by the `question` of [`Action::Query`].
+    /// The script's messages, by the `question` of [`Action::Query`].
     #[inline]
     pub fn messages(&self) -> Ref<'_, Messages> {
         Ref::map(self.sandbox.shared.borrow(), |shared| &shared.messages)
     }
 
-    /// A question is asked once more beside the query that the script knows of, as over TCP after
-    /// a truncated response; [`Script::end_again`] ends it.
+    /// A question is sent once more beside the query that the script knows of, as over TCP after a
+    /// truncated response; [`Script::end_again`] ends it.
     pub fn ask_again(&mut self, question: u32) {
         self.sandbox
             .shared
@@ -468,7 +468,7 @@ impl Script {
     pub fn metrics(&self) -> Metrics {
         let counters: mlua::Result<mlua::Table> = self.sandbox.metrics.call(());
         let mut metrics = self.sandbox.shared.borrow().metrics.clone();
-        // Out of memory: what was handed over before is there.
+        // Out of memory: earlier metrics are kept.
         for pair in counters
             .iter()
             .flat_map(|it| it.pairs::<mlua::LuaString, f64>())
@@ -479,8 +479,8 @@ impl Script {
         metrics
     }
 
-    /// Lines printed since the last call, with the client that did it, from 0; and how many more
-    /// there were than are kept.
+    /// Lines printed since the last call, with the number of the client, from 0, and the number of
+    /// lines dropped.
     pub fn take_printed(&mut self) -> (Vec<(Option<u32>, String)>, u64) {
         let shared = &mut *self.sandbox.shared.borrow_mut();
         let not_printed = std::mem::take(&mut shared.not_printed);

@@ -1,4 +1,4 @@
-//! What scripts can do, and what they cannot.
+//! Features of scripts, and their limits.
 
 use proto::Instant;
 use proto::response::ResponseFacts;
@@ -16,7 +16,7 @@ fn load_with(text: &str, settings: Settings) -> Result<Script, ScriptError> {
     Script::load(text, "test.lua", settings)
 }
 
-/// What a script that is refused is refused for.
+/// The error of a refused script.
 fn refused(text: &str) -> String {
     match load_with(text, Settings::default()) {
         Ok(_) => panic!("loaded: {text}"),
@@ -35,7 +35,7 @@ fn start(script: &mut Script, ms: u64) -> Vec<Action> {
     steps(script)
 }
 
-/// The one query that was asked: its record.
+/// The record of the only query.
 fn only_query(actions: &[Action]) -> u32 {
     match actions {
         [Action::Query { question, .. }] => *question,
@@ -141,7 +141,7 @@ fn a_sleep_counts_from_the_event_that_the_client_reacts_to() {
         }]
     );
     script.wake(0, at(600));
-    // Never less than a microsecond, or the time would stand still.
+    // At least a microsecond, so that time advances.
     let until = Instant::from_nanos(600_001_000);
     assert_eq!(steps(&mut script), [Action::Sleep { client: 0, until }]);
     assert_eq!(printed(&mut script), ["0.6"]);
@@ -646,7 +646,7 @@ fn a_client_that_loses_patience_goes_on_and_does_not_take_the_late_response_for_
             until: at(1_310)
         }]
     );
-    // The timer of a query that was answered means nothing to what comes after.
+    // The timer of an answered query does not affect later waits.
     script.wake(0, later);
     assert!(steps(&mut script).is_empty());
     script.wake(0, at(1_310));

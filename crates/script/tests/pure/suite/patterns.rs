@@ -1,10 +1,10 @@
-//! Patterns that the host counts match as LuaJIT's do, and none takes long.
+//! Counted patterns match like LuaJIT's, and none takes long.
 
 use mlua::{Lua, LuaOptions, StdLib};
 use proto::Instant;
 use script::{Limits, Script, Settings};
 
-/// What both sides evaluate: `S` is a subject that is long, so that the host counts.
+/// Evaluated by both sides; `S` is a subject long enough to be counted.
 const CASES: [&str; 33] = [
     "string.find(S, 'a-b')",
     "string.find(S, '(a*)(b?)', 3)",
@@ -90,7 +90,7 @@ fn counted_patterns_match_as_those_of_luajit() {
     let got = script.take_printed().0;
     assert_eq!(got.len(), CASES.len());
     for ((case, wanted), (_, got)) in CASES.iter().zip(wanted).zip(got) {
-        // What is wrong with a pattern is said in words of our own, behind another place.
+        // Errors of patterns have other texts and positions than LuaJIT's.
         match case.starts_with("pcall") {
             true => assert!(got.contains("missing ']'"), "{case}: {got}"),
             false => assert_eq!(got, wanted, "{case}"),
@@ -98,7 +98,7 @@ fn counted_patterns_match_as_those_of_luajit() {
     }
 }
 
-/// How the only client of a script that does `body` fails.
+/// The error of the only client of a script with this `body`.
 fn failure(body: &str) -> String {
     let text = format!("function client(c)\n {body}\n c:sleep(1) end");
     let mut script = Script::load(&text, "test.lua", Settings::default()).unwrap();
