@@ -1,4 +1,4 @@
-//! How many TLS handshakes one core makes, client and server apart, without a network.
+//! Measures TLS handshakes per second of one core, client and server separately, without a network.
 //!
 //! `cargo run --release -p responder --example handshakes` prints a line for each kind, with the
 //! argument `first` only for full handshakes as a run makes them unless told otherwise. Client and
@@ -18,10 +18,10 @@ use proto::tls::{
     ServerTls, ServerTlsOptions, TlsVersions, client_config, server_config_with,
 };
 
-/// Handshakes measured of each kind, after as many as a tenth that are not.
+/// Handshakes measured of each kind, after a tenth of that number as warm-up.
 const HANDSHAKES: u32 = 5_000;
 
-/// CPU time that each side took.
+/// CPU time of each side.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     client: Duration,

@@ -1,4 +1,5 @@
-//! What TLS takes for a query and its response on a session that is established, without a network.
+//! Measures the cost of TLS for a query and its response on an established session, without a
+//! network.
 //!
 //! `cargo run --release -p responder --example records` prints the time of the client's side for
 //! each cipher suite, with the lean record layer and with rustls' own (`--tls-stock`), and with
@@ -9,7 +10,7 @@
 //!     target/release/examples/records TLS_AES_128_GCM_SHA256 lean 10000
 //! ```
 //!
-//! which makes so many turns of one session; divide what is collected by them.
+//! which makes this number of turns of one session; divide the count by it.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap ends the measurement")]
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use proto::tls::{
 const QUERY_OCTETS: usize = 2 + 44;
 const RESPONSE_OCTETS: usize = 2 + 60;
 
-/// Turns of each kind, after as many as a tenth that are not counted.
+/// Turns of each kind, after a tenth of that number as warm-up.
 const TURNS: usize = 100_000;
 
 /// More than have their keys ready.
@@ -66,7 +67,7 @@ struct Buffers {
     plaintext: Vec<u8>,
 }
 
-/// The client's part: a query is sent, and the response of the turn before it is read.
+/// The client's part: sends a query, and reads the response of the previous turn.
 #[inline(never)]
 fn client_turn(client: &mut ClientTls, buffers: &mut Buffers) {
     buffers.plaintext.clear();

@@ -1,8 +1,8 @@
 //! From a query's octets to a response's (RFC 1035, section 4.1; RFC 2136; RFC 6891).
 //!
 //! The fast path of the responder: header and question are copied, the rest is looked up in the
-//! [`Zone`] and appended. Does not allocate beyond the growth of the output. TSIG is not looked
-//! at: a signed query gets an unsigned response.
+//! [`Zone`] and appended. Does not allocate beyond the growth of the output. TSIG is ignored: a
+//! signed query gets an unsigned response.
 
 use proto::name;
 
@@ -26,20 +26,20 @@ const BADVERS: u16 = 16;
 
 /// The UDP payload size that the responder's own OPT record states, in octets.
 const OWN_PAYLOAD_OCTETS: u16 = 1232;
-/// What a client without EDNS takes over UDP (RFC 1035, section 2.3.4).
+/// Longest UDP response for a client without EDNS (RFC 1035, section 2.3.4).
 const PLAIN_PAYLOAD_OCTETS: u16 = 512;
 
 /// How long a response may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Over UDP: what the client's EDNS says (512 octets without), at most this many octets.
-    /// A longer response becomes an empty one with the TC bit.
+    /// Over UDP: the client's EDNS payload size (512 octets without EDNS), at most this many
+    /// octets. A longer response becomes an empty one with the TC bit.
     Datagram(u16),
     /// Over a stream: 65,535 octets.
     Stream,
 }
 
-/// What takes the place of the zone's answer.
+/// A replacement for the zone's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Instead {
     /// Nothing: the zone answers.
@@ -51,7 +51,7 @@ pub enum Instead {
     Truncated,
 }
 
-/// What was made of a message.
+/// The result of handling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
     /// Nothing was appended: shorter than a header, or a response itself.
@@ -78,7 +78,7 @@ struct Question {
     end: usize,
 }
 
-/// What a query's OPT record says.
+/// The fields of a query's OPT record.
 #[derive(Clone, Copy)]
 struct Opt {
     payload_octets: u16,

@@ -1,7 +1,7 @@
-//! Programmable behaviour: when responses are sent, which are spoilt, how connections end.
+//! Programmable behaviour: when responses are sent, which are corrupted, how connections end.
 //!
-//! [`Behaviour`] is what the user states; [`crate::worker`] acts on it. All chances are drawn from
-//! one seeded generator for each worker, in the order in which queries arrive.
+//! [`Behaviour`] is the user's setting; [`crate::worker`] applies it. All random choices come from
+//! one seeded generator per worker, in the order in which queries arrive.
 
 mod parse;
 
@@ -14,7 +14,7 @@ pub use parse::{
     parse_rcode_shares, parse_share, parse_stall,
 };
 
-/// Stalls that can follow one another without a gap; more are not looked at.
+/// Most consecutive stalls without a gap; more are not followed.
 const ADJACENT_STALLS_MAX: usize = 64;
 
 /// The first instant at or after `due` that lies in no stall.
@@ -33,7 +33,7 @@ pub(crate) fn after_stalls(stalls: &[Stall], start: Instant, due: Instant) -> In
     due
 }
 
-/// The shares of QUIC connections, in the order in which chances are given to them.
+/// The shares of QUIC connections, in the order in which the random number is compared with them.
 fn quic_shares(shares: &QuicShares) -> [(Admission, f64); 4] {
     [
         (Admission::Ignore, shares.ignore),
@@ -43,7 +43,7 @@ fn quic_shares(shares: &QuicShares) -> [(Admission, f64); 4] {
     ]
 }
 
-/// What the connection with this chance, from 0 to below 1, meets with.
+/// The admission of a connection with this random number, from 0 to below 1.
 pub(crate) fn admission(shares: &QuicShares, chance: impl FnOnce() -> f64) -> Admission {
     if *shares == QuicShares::default() {
         return Admission::Accept;
@@ -59,7 +59,7 @@ pub(crate) fn admission(shares: &QuicShares, chance: impl FnOnce() -> f64) -> Ad
     Admission::Accept
 }
 
-/// What happens to one response.
+/// A fault of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -77,7 +77,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// False if the transport has nothing that could be spoilt in this way.
+    /// False if the transport cannot have this fault.
     pub(crate) fn is_possible(self, transport: Transport) -> bool {
         match self {
             Fault::Reset => transport.is_doh() || transport == Transport::Doq,
@@ -87,7 +87,7 @@ impl Fault {
     }
 }
 
-/// Each fault with its share, those with none left out.
+/// Each fault with its share, without those whose share is zero.
 pub(crate) fn table(shares: &FaultShares) -> Vec<(Fault, f64)> {
     let mut table = vec![
         (Fault::Lost, shares.loss),
@@ -108,7 +108,7 @@ pub(crate) fn table(shares: &FaultShares) -> Vec<(Fault, f64)> {
     table
 }
 
-/// Checks that the parts of a behaviour go together.
+/// Checks that the parts of a behaviour are consistent.
 ///
 /// # Errors
 /// The first part that contradicts itself or another.

@@ -11,7 +11,7 @@ use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED2
 /// Names that every self-signed certificate is valid for.
 const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// What a self-signed certificate is to be like.
+/// Options of a self-signed certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelfSigned {
     /// Domain names and addresses that it is valid for, beside `localhost`, 127.0.0.1 and ::1.
@@ -26,7 +26,7 @@ pub struct SelfSigned {
 /// A certificate with its key, ready for a server.
 #[derive(Clone)]
 pub struct Identity {
-    /// What a client has to trust: the certificate chain as PEM.
+    /// The certificate chain for clients to trust, as PEM.
     pub certificate_pem: String,
     /// Its private key as PEM.
     pub key_pem: String,
@@ -44,8 +44,8 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// A configuration for `transport`, of which the ALPN protocol and QUIC's own settings are
-    /// taken; everything else is as in `options`.
+    /// A configuration for `transport`: ALPN protocol and QUIC settings come from the transport,
+    /// everything else from `options`.
     ///
     /// # Errors
     /// Options that cannot be used or contradict each other.

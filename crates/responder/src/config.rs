@@ -17,37 +17,36 @@ use crate::quic;
 use crate::service::ServiceModel;
 use crate::zone::Zone;
 
-/// The maxima of what one worker keeps, and for how long; what does not fit is counted and
-/// dropped.
+/// Limits of one worker's memory and timeouts; excess is dropped and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Responses that wait for their delay or for the end of a stall.
     pub delayed_responses_max: usize,
     /// Their octets together.
     pub delayed_octets_max: usize,
-    /// Octets of responses that wait on one connection whose client does not read. From half of
-    /// it on, the connection is not read either.
+    /// Bytes of responses that may wait on a connection whose client does not read. From half of it
+    /// on, the connection is not read either.
     pub unsent_octets_max: usize,
     /// Connections open at once, over all workers; further ones are accepted and ended.
     pub connections_max: u32,
-    /// Octets of queries that are not whole and of responses that wait, over all workers, which
-    /// have an even share each. Beyond it, the connections are closed that hold most for longest.
-    /// Delayed responses have at most half of it.
+    /// Bytes of incomplete queries and waiting responses, over all workers, which have equal
+    /// shares. Beyond it, connections are closed, those first that hold most for longest. Delayed
+    /// responses have at most half of it.
     pub pending_octets_max: usize,
-    /// The same with all connections, those that hold nothing, too.
+    /// The same, but including the memory of idle connections.
     pub memory_octets_max: usize,
     /// QUIC connections whose clients have not proved their address, over all workers, on each
-    /// address; above it, clients have to come back with a token (Retry).
+    /// address; above it, clients have to retry with a token (Retry).
     pub quic_unvalidated_max: usize,
     /// A connection on which nothing is received for this long is closed, unless the behaviour has
-    /// a time-out: a client that has gone without a word must not be kept for ever.
+    /// a time-out: a client that vanished must not be kept for ever.
     pub idle_timeout: Duration,
     /// A connection whose TLS handshake takes longer is closed.
     pub handshake_timeout: Duration,
 }
 
 impl Limits {
-    /// What a responder starts with.
+    /// The defaults.
     pub const DEFAULT: Limits = Limits {
         delayed_responses_max: 1 << 20,
         delayed_octets_max: 256 << 20,
@@ -90,8 +89,8 @@ impl OpenConnections {
     }
 }
 
-/// The key of the tokens of Retry (RFC 9000, section 8.1.2): a client may come back to another
-/// worker than the one that sent it away.
+/// The key of Retry tokens (RFC 9000, section 8.1.2), shared because a client's retry may reach
+/// another worker.
 #[derive(Clone, Debug, Default)]
 pub struct TokenKey(Arc<OnceLock<[u8; SEED_OCTETS]>>);
 
@@ -102,13 +101,13 @@ impl TokenKey {
     }
 }
 
-/// Streams of a QUIC connection that may be open at once unless told otherwise: clients of usual
-/// depth, 100, are not held up, for a server learns only an acknowledgement later that a stream is
-/// over. CoreDNS allows as many.
+/// Default limit of open streams of a QUIC connection, the same as CoreDNS'. Clients of the usual
+/// depth, 100, are not delayed, although a server learns of a stream's end only with the
+/// acknowledgement.
 pub const QUIC_STREAMS_MAX: u32 = 256;
 
-/// What a responder is told. The default answers any name over UDP and TCP on a free port of
-/// 127.0.0.1, at once and without faults.
+/// The configuration of a responder. The default answers any name over UDP and TCP on a free port
+/// of 127.0.0.1, without delays and faults.
 #[derive(Clone, Debug)]
 pub struct ResponderConfig {
     /// Where to listen. Port 0 takes a free port, the same for UDP and TCP on one address.
@@ -116,17 +115,16 @@ pub struct ResponderConfig {
     pub listen: Vec<(Transport, SocketAddr)>,
     /// Where to listen for DoH/2 without TLS (HTTP/2 with prior knowledge), in addition.
     pub listen_http: Vec<SocketAddr>,
-    /// What is answered.
+    /// The zone that it answers from.
     pub zone: Arc<Zone>,
-    /// Names, in wire format and the case in which they are asked for, whose queries get no
-    /// response.
+    /// Names whose queries get no response, in wire format and the case of the query.
     pub silent_names: Vec<Vec<u8>>,
-    /// Names, as in `silent_names`, whose responses take so much longer.
+    /// Names, as in `silent_names`, with the extra delay of their responses.
     pub slow_names: Vec<(Vec<u8>, Duration)>,
     /// Delays, faults and limits.
     pub behaviour: Behaviour,
-    /// The time that the server it stands for needs, each worker of this responder by itself;
-    /// without it, none. What `behaviour` adds comes after it.
+    /// A model of the processing time of a server, for each worker of this responder separately;
+    /// zero without it. Delays of `behaviour` are added.
     pub service: Option<ServiceModel>,
     /// Needed if `listen` has a transport with TLS, whose ALPN protocol is set for each; see
     /// [`crate::certificate`].
@@ -137,12 +135,12 @@ pub struct ResponderConfig {
     pub doh_streams_max: u32,
     /// Queries that may be open at once on one QUIC connection, DoQ's or DoH/3's.
     pub quic_streams_max: u32,
-    /// Message IDs of DoQ that are taken.
+    /// Message IDs that are accepted over DoQ.
     pub doq_message_ids: MessageIds,
-    /// Streams of DoQ queries are stopped (STOP_SENDING) when the message is there, which breaks
+    /// Stops the streams of DoQ queries (STOP_SENDING) when the message is complete, which violates
     /// RFC 9250, section 4.3.3.
     pub doq_stop_sending: bool,
-    /// No stream follows one that is over, so that `quic_streams_max` is for the whole of a
+    /// Allows no further streams when streams end, so that `quic_streams_max` limits the whole
     /// connection.
     pub quic_streams_are_final: bool,
     /// Longest UDP response, in octets, if the client's EDNS allows as much (at least 512).
@@ -153,11 +151,11 @@ pub struct ResponderConfig {
     pub source_rate_max: Option<u32>,
     /// Maxima of memory.
     pub limits: Limits,
-    /// Seed of all chances.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The connections that all workers have open; shared by clones of this configuration.
     pub open_connections: OpenConnections,
-    /// What the tokens of Retry are sealed with; shared by clones of this configuration.
+    /// The key of Retry tokens; shared by clones of this configuration.
     pub token_key: TokenKey,
 }
 
@@ -179,7 +177,7 @@ impl Default for ResponderConfig {
             doq_message_ids: MessageIds::Zero,
             doq_stop_sending: false,
             quic_streams_are_final: false,
-            // What resolvers and servers have agreed on (DNS flag day 2020).
+            // The recommendation of DNS flag day 2020.
             udp_payload_octets_max: 1232,
             source_rate_max: None,
             limits: Limits::default(),
@@ -259,7 +257,7 @@ impl ResponderConfig {
         }
     }
 
-    /// Checks that the settings go together.
+    /// Checks that the settings are consistent.
     ///
     /// # Errors
     /// The first contradiction; no worker can be made from this configuration.

@@ -1,4 +1,4 @@
-//! What the responder counted, so that both ends of a run can be compared.
+//! The responder's counters, so that both ends of a run can be compared.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -7,7 +7,7 @@ use proto::Transport;
 
 use crate::delayed::Reply;
 
-/// RCODEs counted apart: 0 to 15 and BADVERS (16).
+/// RCODEs counted separately: 0 to 15 and BADVERS (16).
 pub const RCODES: usize = 17;
 
 /// One count for each transport, in the order of [`Transport::ALL`].
@@ -39,7 +39,7 @@ impl AddAssign for ByTransport {
     }
 }
 
-/// A count that can be told as plain numbers.
+/// A count that can be converted to plain numbers.
 trait Numbers: Sized {
     fn write(&self, numbers: &mut Vec<u64>);
     fn read(numbers: &mut std::slice::Iter<'_, u64>) -> Option<Self>;
@@ -124,8 +124,7 @@ macro_rules! counters {
                 all.into_iter().filter(is_told).collect()
             }
 
-            /// The counts that [`Counters::to_numbers`] told; none if there are too few or too
-            /// many.
+            /// The counts from [`Counters::to_numbers`]; none if there are too few or too many.
             pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
                 let mut left = numbers.iter();
                 let mut counters = Counters {
@@ -255,7 +254,7 @@ counters! {
 }
 
 impl Counters {
-    /// Counts what was sent to a query.
+    /// Counts a reply to a query.
     #[inline]
     pub(crate) fn count_reply(&mut self, transport: Transport, reply: Reply) {
         match reply {

@@ -8,13 +8,13 @@ use driver::SocketId;
 use proto::Instant;
 use proto::quic::ConnectionKey;
 
-/// Buffers longer than this are given back once their response is sent.
+/// Buffers longer than this are freed once their response is sent.
 const BUFFER_OCTETS_KEPT: usize = 2048;
 
-/// What the buffers of free slots may keep together.
+/// Most memory that the buffers of free slots may keep together.
 const SPARE_OCTETS_MAX: usize = 8 << 20;
 
-/// What a response that waits takes beside its message.
+/// Memory of a waiting response beside its message.
 const SLOT_OCTETS: usize = 128;
 
 /// Where a response goes.
@@ -37,7 +37,7 @@ pub(crate) enum Destination {
     },
 }
 
-/// What is sent instead of nothing.
+/// A kind of reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// A DNS message.
@@ -71,7 +71,7 @@ pub(crate) struct Waiting {
     pub(crate) message: Vec<u8>,
 }
 
-/// The responses that wait, bounded in number and octets.
+/// The waiting responses, bounded in number and bytes.
 #[derive(Debug)]
 pub(crate) struct Delayed {
     order: BinaryHeap<Reverse<(Instant, u64, u32)>>,
@@ -104,7 +104,7 @@ impl Delayed {
         self.octets + self.order.len() * SLOT_OCTETS
     }
 
-    /// Sets how many octets may wait from now on: those of messages, and those that are held.
+    /// Sets the limits of waiting messages and of held memory, in bytes.
     pub(crate) fn set_octets_max(&mut self, octets_max: usize, held_max: usize) {
         let slots = self.order.len() * SLOT_OCTETS;
         self.octets_max = octets_max.min(held_max.saturating_sub(slots));

@@ -1,4 +1,4 @@
-//! Chances.
+//! Random numbers.
 
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;

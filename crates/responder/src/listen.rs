@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use driver::{Close, Driver, SocketId, SocketSpec};
 use proto::Transport;
 
-/// How often a free port is looked for that UDP and TCP can both have.
+/// Attempts to find a port that is free for both UDP and TCP.
 const ATTEMPTS_MAX: usize = 16;
 
 /// A socket that was opened.

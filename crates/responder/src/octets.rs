@@ -1,15 +1,15 @@
-//! The account of what connections hold.
+//! The account of connections' memory.
 
 use std::ops::{Add, AddAssign, SubAssign};
 
 use proto::quic::QuicServer;
 
-/// What connections hold.
+/// Memory of connections, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Octets {
-    /// Taken while they hold nothing.
+    /// Memory of connections without pending data.
     pub(crate) idle: usize,
-    /// Of queries that are not whole, and of responses that wait.
+    /// Incomplete queries, and waiting responses.
     pub(crate) pending: usize,
 }
 
@@ -18,7 +18,7 @@ impl Octets {
         self.idle + self.pending
     }
 
-    /// Of QUIC connections, of which `all` was counted.
+    /// The account of QUIC connections that hold `all` bytes together.
     pub(crate) fn of_quic(connections: usize, all: usize) -> Octets {
         let idle = all.min(connections * QuicServer::CONNECTION_OCTETS);
         Octets {

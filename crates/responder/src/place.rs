@@ -1,9 +1,9 @@
 //! A worker among those that share the load.
 
-/// Which of a responder's workers this is.
+/// The position of a worker among those of its responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerPlace {
-    /// From 0; workers of one responder draw different chances.
+    /// From 0; seeds the worker's random numbers.
     pub index: u32,
     /// How many there are, at least 1; a rate ceiling is divided by it, and listening ports are
     /// shared if it is more than 1.

@@ -1,7 +1,7 @@
 //! DoQ (RFC 9250) and DoH over HTTP/3 (RFC 9114): from queries on streams to the respondent, and
 //! back.
 //!
-//! Owns no socket: [`crate::worker`] hands in datagrams and sends what [`Quic::fill`] gives.
+//! Owns no socket: [`crate::worker`] passes in datagrams and sends those of [`Quic::fill`].
 
 use std::fmt;
 
@@ -29,18 +29,18 @@ const DATAGRAMS_PER_SEND_MAX: usize = 256;
 /// Datagrams of one client in a row.
 const DATAGRAMS_PER_BURST_MAX: usize = 32;
 
-/// Where a connection is in its life.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Queries are answered.
     Open,
-    /// No further query is answered; ends this way when the answers are out.
+    /// No further query is answered; ends this way once the responses are sent.
     Ending(ConnectionEnd),
     /// Further queries are received and not answered.
     Silent,
 }
 
-/// What the responder knows of one connection.
+/// The responder's state of one connection.
 struct Life {
     generation: u32,
     phase: Phase,
@@ -61,9 +61,10 @@ pub(crate) struct Quic {
     lives: Vec<Life>,
     /// Connections in [`Phase::Ending`].
     ending: Vec<ConnectionKey>,
-    /// Connections that the modelled server is busy with since the last datagrams, and until when.
+    /// Connections held since the last datagrams because the modelled server is busy with them, and
+    /// until when.
     pub(crate) held: Vec<(ConnectionKey, Instant)>,
-    /// The response at hand.
+    /// The current response.
     message: Vec<u8>,
 }
 
@@ -76,8 +77,8 @@ impl fmt::Debug for Quic {
     }
 }
 
-/// The endpoint that a configuration asks for, of one of `workers`; connection IDs and keys come
-/// from `seed`, tokens from `token_key`.
+/// The endpoint for a configuration, of one of `workers`; connection IDs and keys come from `seed`,
+/// tokens from `token_key`.
 ///
 /// # Errors
 /// Why the configuration's TLS cannot serve QUIC.
@@ -113,7 +114,7 @@ pub(crate) fn server(
         token_key,
         idle_timeout: Some(config.idle_timeout()),
         seed,
-        // Any instant will do: only differences count.
+        // Any instant will do: only differences matter.
         clock: Clock::new(std::time::Instant::now()),
     };
     QuicServer::new(&tls, options)
@@ -128,7 +129,7 @@ impl Quic {
         seed: [u8; SEED_OCTETS],
         workers: u32,
     ) -> Result<Self, String> {
-        // Another worker's, if it was there before.
+        // The key of the worker that set it first.
         let token_key = config.token_key.or_set(seed);
         Ok(Quic {
             server: server(config, transport, (seed, token_key), workers)?,
@@ -200,7 +201,7 @@ impl Quic {
             self.lives.push(Life::new(0, false));
         }
         let config = &respondent.config;
-        // Another worker may have taken the last place since the datagram was looked at.
+        // Another worker may have admitted the last connection in the meantime.
         if !config.open_connections.admit(config.limits.connections_max) {
             self.server.close(now, key, self.no_error());
             respondent
@@ -224,7 +225,7 @@ impl Quic {
             .add(self.transport, 1);
     }
 
-    /// Lets a connection send that the modelled server is done with.
+    /// Releases a held connection once the modelled server is done with it.
     pub(crate) fn release(&mut self, key: ConnectionKey) {
         self.server.release(key);
     }
@@ -291,7 +292,7 @@ impl Quic {
         }
     }
 
-    /// Sends what is due for a query; a message is in the buffer for it.
+    /// Sends a reply to a query; its message is in the buffer.
     fn reply(
         &mut self,
         key: ConnectionKey,
@@ -326,7 +327,7 @@ impl Quic {
         }
     }
 
-    /// Sends a reply that was put off.
+    /// Sends a delayed reply.
     pub(crate) fn reply_delayed(
         &mut self,
         (key, stream): (ConnectionKey, u64),
@@ -340,7 +341,7 @@ impl Quic {
         self.reply(key, stream, waiting.reply, respondent);
     }
 
-    /// The last message that was sent, to be used as a buffer again.
+    /// Takes the last message sent, to reuse its buffer.
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.message)
     }
@@ -370,7 +371,7 @@ impl Quic {
         };
     }
 
-    /// Ends the connections whose answers are out. True if something is to be sent now.
+    /// Ends the connections whose responses are all sent. True if something is to be sent now.
     pub(crate) fn end_connections(&mut self, now: Instant, respondent: &mut Respondent) -> bool {
         let mut index = 0;
         let mut is_closing = false;
@@ -473,12 +474,12 @@ impl Quic {
         self.server.unvalidated()
     }
 
-    /// What all connections hold, those that end included.
+    /// The memory of all connections, including ending ones.
     pub(crate) fn held(&self) -> Octets {
         Octets::of_quic(self.server.connections(), self.server.held_octets())
     }
 
-    /// Each connection with its octets, and when it last made progress.
+    /// Each connection with its memory, and when it last made progress.
     pub(crate) fn holdings(&self) -> impl Iterator<Item = (ConnectionKey, Octets, Instant)> {
         let holdings = self.server.holdings();
         holdings.map(|(key, octets, at)| (key, Octets::of_quic(1, octets), at))
@@ -495,7 +496,7 @@ impl Quic {
         }
     }
 
-    /// Ends all connections: with a word, or with none.
+    /// Ends all connections, with a close or silently.
     pub(crate) fn end_all(&mut self, now: Instant, how: Close, respondent: &mut Respondent) {
         for index in 0..self.lives.len() {
             let life = &self.lives[index];
@@ -558,7 +559,7 @@ impl Life {
     }
 }
 
-/// What is known of a query beside its octets.
+/// Properties of a query beside its bytes.
 struct Query {
     context: (Instant, Transport),
     destination: Destination,
@@ -566,7 +567,7 @@ struct Query {
 }
 
 impl Query {
-    /// What is to be sent at once; a message is appended to `out`.
+    /// Decides what is sent at once; a message is appended to `out`.
     fn answer(
         &self,
         message: &[u8],
@@ -589,7 +590,7 @@ impl Query {
             Fate::Instead(reply) => Some(reply),
             Fate::Later(0) | Fate::Dropped => {
                 let is_doh = self.context.1.is_doh();
-                // No query: HTTP has a word for it, and over DoQ nobody would end its stream.
+                // Not a query: HTTP has a status for it, and over DoQ the stream has to be ended.
                 if respondent.counters.ignored > ignored_before {
                     return Some(match is_doh {
                         true => Reply::Status(400),
@@ -607,7 +608,7 @@ impl Query {
     }
 }
 
-/// What to do if `datagram` begins a connection.
+/// How to admit a connection that `datagram` may begin.
 fn admission(datagram: &[u8], config: &ResponderConfig) -> Admission {
     let Some(id) = initial_destination(datagram) else {
         return Admission::Accept;

@@ -1,4 +1,4 @@
-//! One query's fate: its response, what is done to it, and when it is due.
+//! Decides a query's fate: its response, its faults, and when it is due.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,27 +24,27 @@ const DATAGRAM_OCTETS_MAX: u16 = 65_507;
 /// The QR bit in the third octet of the header (RFC 1035, section 4.1.1).
 const QR: u8 = 0x80;
 
-/// What became of one query.
+/// The fate of one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// No response, and nothing was appended.
     Dropped,
-    /// The response was appended; send it so many times now.
+    /// The response was appended; send it this number of times now.
     Now(u32),
     /// Send this instead of a plain response, now; its message, if it has one, was appended.
     Instead(Reply),
-    /// So many copies of the response wait in [`Respondent::delayed`]; nothing was appended.
+    /// This number of copies of the response wait in [`Respondent::delayed`]; nothing was appended.
     Later(u32),
 }
 
-/// Decides about queries, in the order in which they arrive.
+/// Decides the fates of queries, in the order in which they arrive.
 pub(crate) struct Respondent {
     pub(crate) config: Arc<ResponderConfig>,
     pub(crate) counters: Counters,
     pub(crate) delayed: Delayed,
     /// Instant from which stalls are counted.
     pub(crate) start: Instant,
-    /// Faults with the cumulative share up to and including each.
+    /// Faults with their cumulative shares, inclusive.
     faults: Vec<(f64, Fault)>,
     ceiling: Option<Ceiling>,
     source_limit: Option<SourceLimit>,
@@ -60,7 +60,7 @@ struct Ceiling {
     /// The turns of the queries that wait.
     waiting: VecDeque<Instant>,
     waiting_max: usize,
-    /// None waits: so long before its turn a query may come.
+    /// With no queue: how long before its turn a query may arrive.
     burst_ps: Option<u128>,
 }
 
@@ -181,7 +181,7 @@ impl Respondent {
         silent.any(|name| query[12..].starts_with(name))
     }
 
-    /// How much longer the response to the query, which has a header, takes for its name.
+    /// The extra delay of a query's name; the query has a header.
     #[inline]
     fn extra_delay(&self, query: &[u8]) -> Duration {
         let mut slow = self.config.slow_names.iter();
@@ -189,7 +189,7 @@ impl Respondent {
         found.map_or(Duration::ZERO, |(_, delay)| *delay)
     }
 
-    /// Keeps copies of a reply until they are due; returns for how many there was room.
+    /// Keeps copies of a reply until they are due; returns how many fitted.
     fn put_off(
         &mut self,
         due: Instant,
@@ -207,7 +207,7 @@ impl Respondent {
         kept
     }
 
-    /// Appends the response; returns its RCODE, and how long it could have been.
+    /// Appends the response; returns its RCODE and its maximum length.
     #[inline]
     fn respond(
         &mut self,
@@ -217,7 +217,7 @@ impl Respondent {
         out: &mut Vec<u8>,
     ) -> Option<(u16, usize)> {
         let limit = match (transport, fault) {
-            // Never more than the client takes: it need not be the one that asks.
+            // Never more than the client accepts: the source address may be forged.
             (Transport::Udp, Fault::Oversized) => Limit::Datagram(DATAGRAM_OCTETS_MAX),
             (Transport::Udp, _) => Limit::Datagram(self.config.udp_payload_octets_max),
             _ => Limit::Stream,
@@ -242,7 +242,7 @@ impl Respondent {
         }
     }
 
-    /// When the modelled server has the answer; `None` if its queue is full.
+    /// When the modelled server has completed the query; `None` if its queue is full.
     #[inline]
     fn serve(&mut self, (at, transport): (Instant, Transport), query: &[u8]) -> Option<Instant> {
         let Some(service) = &mut self.service else {
@@ -255,8 +255,8 @@ impl Respondent {
         service.query(at, carrier, query)
     }
 
-    /// When the response to a query that is served at `arrival` is due; `None` if too many wait
-    /// their turn.
+    /// When the response to a query that is served at `arrival` is due; `None` if the queue is
+    /// full.
     #[inline]
     fn due(&mut self, arrival: Instant) -> Option<Instant> {
         let Respondent {
@@ -297,7 +297,7 @@ impl Respondent {
     #[inline]
     fn draw_copies(&mut self, transport: Transport) -> u32 {
         let share = self.config.behaviour.duplicate_share;
-        // A stream of its own has room for one.
+        // Only one response fits on a query's own stream.
         let is_possible = !transport.is_doh() && transport != Transport::Doq;
         if is_possible && share > 0.0 && draw(&mut self.generator) < share {
             self.counters.duplicated += 1;
@@ -306,7 +306,7 @@ impl Respondent {
         1
     }
 
-    /// Makes the response at `start` wrong in the way asked for.
+    /// Applies a fault to the response at `start`.
     fn spoil(&mut self, fault: Fault, octets_max: usize, start: usize, out: &mut Vec<u8>) {
         let response = &mut out[start..];
         match fault {
@@ -383,7 +383,7 @@ impl Ceiling {
         Some(turn)
     }
 
-    /// True if a query that arrived at `arrival` is answered where none waits (the generic cell
+    /// True if a query that arrived at `arrival` is answered, without a queue (the generic cell
     /// rate algorithm of ITU-T I.371: a token bucket that holds `burst_ps`).
     fn pass(&mut self, arrival: Instant, burst_ps: u128) -> bool {
         let arrival_ps = u128::from(arrival.as_nanos()) * 1000;

@@ -1,17 +1,17 @@
 //! A model of the time that a server needs: workers, a queue before them, and a cache.
 //!
 //! Everything that costs the server something is a *job*: a query, an accepted connection, a
-//! handshake. Jobs are done in the order in which they come (FIFO) by whichever worker is free
-//! first, each without a break, as by threads that share their sockets. So the model is the queue
-//! that the textbooks call M/M/c, M/D/1 and so on, if queries arrive and cost accordingly.
+//! handshake. Jobs are served in order of arrival (FIFO) by the first free worker, without
+//! preemption, as by threads that share their sockets. With matching arrivals and service times the
+//! model is the textbook queue M/M/c, M/D/1 and so on.
 //!
-//! The model knows when a job is done as soon as it comes, and is asked in order of time. Datagrams
-//! that find too many waiting before them are dropped, as by a full socket buffer; what comes over
-//! streams waits. A question that the cache does not have is asked upstream, which takes time and
-//! no worker; whoever asks the same meanwhile waits for the same answer.
+//! The model computes the end of a job on its arrival; its methods have to be called in order of
+//! time. Datagrams that find the queue full are dropped, as by a full socket buffer; queries over
+//! streams wait. A question that is not in the cache is resolved upstream, which takes time but no
+//! worker; further queries for the same question join it.
 //!
-//! Not modelled: octets on the wire, switching between threads, answers of different cost, and
-//! what parsing and encrypting cost beside the query's own time.
+//! Not modelled: bytes on the wire, context switches, answers of different cost, and the cost of
+//! parsing and encryption beside the query's own time.
 
 mod cache;
 #[cfg(test)]
@@ -33,7 +33,7 @@ use crate::draw::draw;
 use crate::zone::NameHasher;
 use cache::{Cache, Found};
 
-/// What the model has seen between two instants, by when a job came.
+/// Counts of jobs that arrived between two instants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceCounts {
     /// Queries, those dropped included.
@@ -46,7 +46,7 @@ pub struct ServiceCounts {
     pub handshakes_full: u64,
     /// Handshakes that resumed a session.
     pub handshakes_resumed: u64,
-    /// Most jobs that waited at a time.
+    /// Maximum number of waiting jobs.
     pub waiting_max: u64,
     /// Time that workers were busy, added up over workers.
     pub busy_ns: u64,
@@ -54,26 +54,26 @@ pub struct ServiceCounts {
     pub waits: Histogram,
     /// Queries answered from the cache.
     pub cache_hits: u64,
-    /// Queries that were asked upstream.
+    /// Queries that were resolved upstream.
     pub cache_misses: u64,
-    /// Queries that waited for an answer that had been asked for already.
+    /// Queries that joined an earlier upstream query.
     pub cache_joined: u64,
-    /// Answers that made room for others.
+    /// Unexpired answers evicted for others.
     pub cache_evicted: u64,
 }
 
-/// How a query came.
+/// The transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Datagram,
     Stream,
 }
 
-/// A model at work.
+/// A running model.
 #[derive(Debug)]
 pub(crate) struct Service {
     model: ServiceModel,
-    /// When each worker will have done all that it is to do by now.
+    /// When each worker will have finished its current jobs.
     free_at: BinaryHeap<Reverse<Instant>>,
     waiting: Waiting,
     waiting_datagrams: Waiting,
@@ -84,7 +84,7 @@ pub(crate) struct Service {
     window: (Instant, Instant),
 }
 
-/// When jobs that wait will begin, in order.
+/// When waiting jobs will begin, in order.
 #[derive(Debug, Default)]
 struct Waiting(VecDeque<Instant>);
 
@@ -106,7 +106,7 @@ impl Service {
             waiting_datagrams: Waiting::default(),
             waiting_accepts: Waiting::default(),
             cache: model.cache.map(Cache::new),
-            // Another stream of numbers than that of the responder's own chances.
+            // Independent of the responder's own random numbers.
             generator: Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5e71_1ce5),
             counts: ServiceCounts::default(),
             window: (Instant::ZERO, Instant::FAR_FUTURE),
@@ -114,11 +114,10 @@ impl Service {
         }
     }
 
-    /// Counts what comes from `from` on and before `until`, and nothing else; `from` has not
-    /// passed yet.
+    /// Counts only jobs that arrive from `from` until before `until`; `from` has not passed yet.
     pub(crate) fn observe(&mut self, from: Instant, until: Instant) {
         self.window = (from, until);
-        // What is left to do is done without a break.
+        // Accepted work is served without a break.
         let left = self.free_at.iter();
         let busy = left.map(|Reverse(free_at)| free_at.min(&until).nanos_since(from));
         self.counts = ServiceCounts {
@@ -135,7 +134,7 @@ impl Service {
         self.window.0 <= at && at < self.window.1
     }
 
-    /// When the answer to `query`, which came at `now`, is there; `None` if it is dropped.
+    /// When the answer to `query`, which arrived at `now`, is ready; `None` if it is dropped.
     pub(crate) fn query(
         &mut self,
         now: Instant,
@@ -188,7 +187,7 @@ impl Service {
         cache.map_or(Duration::ZERO, |cache| cache.miss_service)
     }
 
-    /// When the answer comes that is asked for at `at`; it is kept if it has a `key`.
+    /// When the answer to an upstream query sent at `at` arrives; it is cached if it has a `key`.
     fn ask_upstream(&mut self, key: Option<u64>, at: Instant, observed: bool) -> Instant {
         let miss = self.model.cache.map_or(Delay::None, |cache| cache.miss);
         let answered_at = at + self.draw(miss);
@@ -199,7 +198,7 @@ impl Service {
         answered_at
     }
 
-    /// When a connection that came at `now` is accepted.
+    /// When a connection that arrived at `now` is accepted.
     pub(crate) fn accept(&mut self, now: Instant) -> Instant {
         if self.model.accept.is_zero() {
             return now;
@@ -238,13 +237,13 @@ impl Service {
         Some((max.saturating_sub(waiting) as u32, next))
     }
 
-    /// When a job that comes at `now` begins.
+    /// When a job that arrives at `now` begins.
     fn begins_at(&self, now: Instant) -> Instant {
         let first_free = self.free_at.peek();
         first_free.map_or(now, |Reverse(free_at)| now.max(*free_at))
     }
 
-    /// Gives a job of this length to the worker that is free first; says when it is done.
+    /// Gives a job of this length to the first free worker; returns its end.
     fn occupy(&mut self, now: Instant, time: Duration) -> Instant {
         let begins_at = self.begins_at(now);
         let done_at = begins_at + time;
@@ -273,8 +272,8 @@ impl Service {
     }
 }
 
-/// What stands for the question of a query: equal for equal QNAME (in any case), QTYPE and QCLASS.
-/// Of a million questions, two share it with a probability of 1 in 30 million.
+/// A hash of a query's question: equal for equal QNAME (in any case), QTYPE and QCLASS. Among a
+/// million questions, the probability of a collision is 1 in 30 million.
 fn question(query: &[u8]) -> Option<u64> {
     let qname = query.get(12..)?;
     let octets = name::wire_length(qname)?;

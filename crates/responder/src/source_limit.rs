@@ -6,22 +6,22 @@ use std::net::IpAddr;
 
 use proto::Instant;
 
-/// Networks share places in a table of this size, which bounds the memory: 512 KiB a worker. Those
-/// that meet in one share its limit.
+/// Size of the table that networks are hashed into, which bounds the memory: 512 KiB a worker.
+/// Networks in one bucket share its limit.
 const PLACES: usize = 1 << 16;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The generic cell rate algorithm (ITU-T I.371) by network.
 pub(crate) struct SourceLimit {
     interval_ns: u64,
-    /// Until when the responses of each place have used up the rate.
+    /// Until when the responses of each bucket have used up the rate.
     used_until_ns: Vec<u64>,
-    /// With a key that cannot be guessed: no source chooses whose place it shares.
+    /// A secret key, so that a source cannot choose a bucket to share.
     places: RandomState,
 }
 
 impl SourceLimit {
-    /// Of `rate` responses a second, of which this worker has its share.
+    /// A limit of `rate` responses a second over all workers; this worker has its share.
     pub(crate) fn new(rate: u32, workers: u32) -> Self {
         SourceLimit {
             interval_ns: SECOND_NS * u64::from(workers.max(1)) / u64::from(rate.max(1)),
@@ -30,7 +30,7 @@ impl SourceLimit {
         }
     }
 
-    /// True if a response may be sent there; counts it then.
+    /// True if a response may be sent to this address; counts it then.
     pub(crate) fn admits(&mut self, to: IpAddr, now: Instant) -> bool {
         let place = self.places.hash_one(network(to)) as usize % PLACES;
         let now_ns = now.as_nanos();
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(admitted(&mut limit, "2001:db8:0:ff::2", 0), 0);
         let others = (0..100).map(|other| format!("198.51.{other}.1"));
         let whole = others.filter(|from| admitted(&mut limit, from, 0) == 100);
-        // Some may share a place.
+        // Some may share a bucket.
         assert!(whole.count() > 90);
     }
 

@@ -1,8 +1,8 @@
 //! One connection of a client, TCP, DoT or DoH/2 (RFC 7766, RFC 7858, RFC 8484): octets in, octets
 //! out.
 //!
-//! Owns no socket: [`crate::worker`] hands in what was received and sends what is appended to
-//! [`Scratch::wire`]. An idle connection holds this structure, its TLS session and no buffer.
+//! Owns no socket: [`crate::worker`] passes in received bytes and sends those appended to
+//! [`Scratch::wire`]. An idle connection holds this structure and its TLS session, but no buffer.
 
 mod http2;
 
@@ -26,8 +26,8 @@ use crate::respond::{Fate, Respondent};
 /// answers with a fatal alert.
 const INVALID_RECORD: [u8; 8] = [0xff, 3, 3, 0, 3, 0, 0, 0];
 
-/// What a connection takes without queries, rounded up: its state here and in the driver, and its
-/// TLS session with the record, or handshake messages, that are not whole.
+/// Memory of a connection without queries, rounded up: its state here and in the driver, and its
+/// TLS session with an incomplete record or handshake message.
 const CONNECTION_OCTETS: usize = 1024;
 const TLS_OCTETS: usize = 8 * 1024;
 const TLS_HANDSHAKE_OCTETS: usize = 32 * 1024;
@@ -37,7 +37,7 @@ const TLS_HANDSHAKE_OCTETS: usize = 32 * 1024;
 pub(crate) struct Scratch {
     /// Octets for the socket.
     pub(crate) wire: Vec<u8>,
-    /// What TLS decrypted.
+    /// Decrypted data.
     received: Vec<u8>,
     /// Framed responses before TLS encrypts them.
     responses: Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) struct Scratch {
     replies: http2::Replies,
 }
 
-/// What all connections of a worker are set up with.
+/// Settings of all connections of a worker.
 pub(crate) struct Settings {
     /// In the order of [`Transport::ALL`].
     tls: [Option<Arc<rustls::ServerConfig>>; Transport::ALL.len()],
@@ -61,17 +61,17 @@ impl Settings {
     }
 }
 
-/// What became of a response that was due.
+/// The result of delivering a delayed response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Sent,
-    /// The client does not read what waits for it.
+    /// The client does not read its responses.
     Unread,
     /// The client has reset the query's stream.
     Gone,
 }
 
-/// How long a connection may take.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expiry {
     pub(crate) idle: Duration,
@@ -87,16 +87,16 @@ impl Expiry {
     }
 }
 
-/// Where a connection is in its life.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Queries are answered.
     Open,
-    /// No further query is answered; ends this way when the answers are sent.
+    /// No further query is answered; ends this way once the responses are sent.
     Ending(ConnectionEnd),
     /// Further queries are received and not answered; open until the client ends it.
     Silent,
-    /// Nothing is received any more; open until it is idle for too long or breaks.
+    /// Nothing is read any more; open until it is idle for too long or fails.
     Deaf,
 }
 
@@ -106,29 +106,30 @@ pub(crate) struct Connection {
     accepted_at: Instant,
     /// When octets were last received.
     pub(crate) last_active: Instant,
-    /// What of this connection is in the worker's account.
+    /// This connection's part of the worker's account.
     pub(crate) counted: Octets,
     /// When it was accepted, or the client's last query came.
     pub(crate) progress_at: Instant,
     /// Delayed responses that will be sent here.
     pub(crate) awaiting: u32,
-    /// Octets that the blocked stream did not take.
+    /// Bytes that the blocked stream did not accept.
     pub(crate) unsent: Vec<u8>,
-    /// The driver delivers nothing until told otherwise.
+    /// The driver delivers nothing until reading is resumed.
     pub(crate) reading_paused: bool,
-    /// Nothing is read or sent before: the modelled server is busy with the connection.
+    /// Nothing is read or sent before this instant: the modelled server is busy with the
+    /// connection.
     pub(crate) held_until: Option<Instant>,
     /// The modelled server has seen the handshake begin.
     handshake_begun: bool,
     phase: Phase,
-    /// The last words of TLS are written.
+    /// The closing alert of TLS is written.
     said_goodbye: bool,
     queries: u64,
     framing: Framing,
     tls: Option<Box<ServerTls>>,
 }
 
-/// How messages are told apart.
+/// How messages are delimited.
 enum Framing {
     /// By a prefix with their length.
     Prefix(Deframer),
@@ -146,10 +147,10 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// What one delivery of octets led to.
+/// The result of one delivery of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
-    /// The connection goes on.
+    /// The connection stays open.
     Continues,
     /// TLS or HTTP failed: send what is in the scratch buffer (an alert, a GOAWAY) and close.
     Broken,
@@ -198,7 +199,7 @@ impl Connection {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// Octets that the connection holds, by an account that rounds up.
+    /// Memory of the connection, in bytes, rounded up.
     pub(crate) fn held(&self) -> Octets {
         let tls = match &self.tls {
             None => 0,
@@ -215,10 +216,9 @@ impl Connection {
         }
     }
 
-    /// When the connection is to be closed unless something happens, and whether that is because
-    /// of its handshake.
+    /// When the connection times out, and whether that is because of its handshake.
     pub(crate) fn expires_at(&self, now: Instant, limits: Expiry) -> (Instant, bool) {
-        // What the client waits for is no fault of the client's.
+        // A client that waits for us is not idle.
         if self.awaiting > 0 || self.held_until.is_some() {
             return (now + limits.idle, false);
         }
@@ -229,7 +229,7 @@ impl Connection {
         }
     }
 
-    /// Handles octets from the client; what is to be sent is appended to `scratch.wire`.
+    /// Handles bytes from the client; appends bytes to send to `scratch.wire`.
     pub(crate) fn handle_bytes(
         &mut self,
         socket: SocketId,
@@ -293,7 +293,7 @@ impl Connection {
         }
     }
 
-    /// The queries that are answered, and how the connection ends then.
+    /// The number of queries to answer, and how the connection ends then.
     fn end_after(respondent: &Respondent) -> (u64, Option<ConnectionEnd>) {
         match respondent.config.behaviour.end_after {
             Some((queries, end)) => (queries, Some(end)),
@@ -343,7 +343,7 @@ impl Connection {
         }
     }
 
-    /// Appends a response that was delayed, or what is sent instead.
+    /// Appends a delayed response, or its replacement.
     pub(crate) fn write_delayed(
         &mut self,
         waiting: &Waiting,
@@ -372,8 +372,7 @@ impl Connection {
         delivery
     }
 
-    /// Appends framed responses to what is sent, encrypted if there is TLS, and whatever TLS has to
-    /// say.
+    /// Appends framed responses to the output, encrypted if there is TLS, and TLS' own messages.
     fn write(&mut self, scratch: &mut Scratch) {
         let Scratch {
             responses,
@@ -393,13 +392,13 @@ impl Connection {
         tls.poll_transmit(wire);
     }
 
-    /// True if the client should not be read: it is not to be, or it does not read itself.
+    /// True if reading should pause: by state, or because the client does not read its responses.
     pub(crate) fn wants_pause(&self, unsent_octets_max: usize) -> bool {
         let is_held = self.held_until.is_some();
         is_held || self.phase == Phase::Deaf || self.unsent.len() > unsent_octets_max / 2
     }
 
-    /// The client sends nothing more: closes once the answers are out.
+    /// The client sends nothing more: closes once the responses are sent.
     pub(crate) fn handle_end_of_stream(&mut self) {
         if matches!(self.phase, Phase::Open | Phase::Silent | Phase::Deaf) {
             self.phase = Phase::Ending(ConnectionEnd::Close);
@@ -419,7 +418,7 @@ impl Connection {
         }
     }
 
-    /// Appends the last words (a close_notify, an alert) to `wire`, once.
+    /// Appends the closing alert (close_notify or fatal) to `wire`, once.
     pub(crate) fn say_goodbye(&mut self, wire: &mut Vec<u8>) {
         let Phase::Ending(end) = self.phase else {
             return;
@@ -434,7 +433,7 @@ impl Connection {
         match end {
             ConnectionEnd::Reset => {}
             ConnectionEnd::TlsAlert => {
-                // That the session fails is what is wanted; its alert is transmitted below.
+                // The session is meant to fail; its alert is transmitted below.
                 let _ = tls.handle_bytes(&INVALID_RECORD, &mut Vec::new());
             }
             ConnectionEnd::HalfClose => {
@@ -461,7 +460,7 @@ impl Connection {
         now
     }
 
-    /// How to close now, if everything is said and sent.
+    /// How to close now, if everything is sent.
     pub(crate) fn ready_to_close(&self) -> Option<Close> {
         let Phase::Ending(end) = self.phase else {
             return None;
@@ -476,14 +475,14 @@ impl Connection {
     }
 }
 
-/// False if a DoH/2 client has not asked for HTTP/2 (RFC 9113, section 3.2); one that asked for
-/// something else has failed already.
+/// False if a DoH/2 client has not offered HTTP/2 (RFC 9113, section 3.2); one that offered only
+/// others has failed already.
 fn has_agreed(transport: Transport, tls: &ServerTls) -> bool {
     let negotiated = tls.negotiated().and_then(|negotiated| negotiated.alpn);
     transport != Transport::Doh2 || negotiated.is_some_and(|alpn| alpn.as_bytes() == ALPN)
 }
 
-/// What the queries of one delivery have in common.
+/// Context shared by the queries of one delivery.
 struct Exchange {
     socket: SocketId,
     at: Instant,
@@ -513,7 +512,7 @@ impl Exchange {
                 return 0;
             }
             Fate::Now(copies) => respondent.counters.unread_dropped += u64::from(copies),
-            // Streams of their own are HTTP's.
+            // Only HTTP has a stream for each query.
             Fate::Later(_) | Fate::Dropped | Fate::Instead(_) => {}
         }
         responses.truncate(start);

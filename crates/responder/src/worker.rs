@@ -30,7 +30,7 @@ use crate::respond::{Fate, Respondent};
 use crate::sockets::{Role, Sockets};
 use crate::stream::{Delivery, Scratch, Settings};
 
-/// Deliveries handled in one step, so that the caller gets its turn under any load.
+/// Most deliveries handled in one step, so that a step ends under any load.
 const DELIVERIES_PER_STEP_MAX: usize = 65_536;
 /// Delayed datagrams sent in one call of the driver.
 const DATAGRAMS_PER_SEND_MAX: usize = 1024;
@@ -51,7 +51,7 @@ pub struct ResponderWorker {
     /// When to look whether a connection is idle: instant, index, generation.
     idle_timers: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     connections: usize,
-    /// What the connections over TCP hold, as far as it was counted.
+    /// Counted memory of connections over TCP.
     stream_octets: Octets,
     /// This worker's share of the memory.
     octets_max: OctetsMax,
@@ -181,8 +181,8 @@ impl ResponderWorker {
         self.respondent.delayed.next_due() != Instant::FAR_FUTURE
     }
 
-    /// Closes all sockets, connections `how` says; what is due for them is counted as orphaned.
-    /// The worker can open sockets again.
+    /// Closes all sockets, connections in the given way; their delayed responses are counted as
+    /// orphaned. The worker can open sockets again.
     pub fn close<D: Driver>(&mut self, driver: &mut D, how: Close) {
         for socket in std::mem::take(&mut self.quic_sockets) {
             self.close_quic(driver, socket, how);
@@ -199,8 +199,8 @@ impl ResponderWorker {
         self.held.clear();
     }
 
-    /// Handles all that is ready and sends all that is due; returns when it wants its next turn
-    /// even if nothing arrives ([`Instant::FAR_FUTURE`] if never).
+    /// Handles all deliveries and sends all due responses; returns when the next step is due even
+    /// if nothing arrives ([`Instant::FAR_FUTURE`] if never).
     pub fn step<D: Driver>(&mut self, driver: &mut D) -> Instant {
         let mut received = std::mem::take(&mut self.received);
         let mut deliveries = 0;
@@ -329,10 +329,10 @@ impl ResponderWorker {
         self.outgoing.clear();
     }
 
-    // Responses that were put off.
+    // Delayed responses.
 
     fn send_due<D: Driver>(&mut self, driver: &mut D, now: Instant) {
-        // All that is collected and not sent yet goes to the socket of this destination.
+        // The collected responses go to the socket of this destination.
         let mut collected: Option<Destination> = None;
         while let Some(slot) = self.respondent.delayed.take_due(now) {
             let destination = self.respondent.delayed.get(slot).destination;

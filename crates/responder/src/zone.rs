@@ -1,4 +1,4 @@
-//! What the responder knows: a zone from zone-file text, or an answer for any name.
+//! The responder's data: a zone from zone-file text, or an answer for any name.
 //!
 //! Everything after the question section is rendered when the zone is loaded, one octet string for
 //! each (QNAME, QTYPE), so that answering is a table look-up and a copy. Owner names that equal
@@ -82,7 +82,8 @@ impl Zone {
         matches!(self.source, Source::Synthesised(_))
     }
 
-    /// How many names have records or lie between names that have; `None` if all have.
+    /// Number of names with records, empty non-terminals included; `None` if every name has
+    /// records.
     pub fn names(&self) -> Option<usize> {
         match &self.source {
             Source::Table(table) => Some(table.nodes.len()),
@@ -90,9 +91,9 @@ impl Zone {
         }
     }
 
-    /// What can be asked of a loaded zone: each owner, in lower-case wire format, with each type
-    /// that it has, in no order; nothing at or below zone cuts, and not the signatures and proofs
-    /// that come with answers.
+    /// The possible questions of a loaded zone: each owner, in lower-case wire format, with each of
+    /// its types, unordered; without names at or below zone cuts, and without signatures and
+    /// proofs.
     pub fn questions(&self) -> Vec<(&[u8], u16)> {
         let Source::Table(table) = &self.source else {
             return Vec::new();
@@ -127,7 +128,7 @@ impl Zone {
         names.filter(|name| is_cut(name)).collect()
     }
 
-    /// Appends what follows the question section to `out`.
+    /// Appends the sections after the question to `out`.
     ///
     /// `qname` is in wire format, lower case, at offset 12 of the message. Does not allocate
     /// beyond the growth of `out`.
@@ -166,7 +167,7 @@ struct Node {
     /// Its answers by type are `rendered[first..first + count]`.
     first: u32,
     count: u32,
-    /// What answers all other types: NODATA, a CNAME, or a referral.
+    /// The answer for all other types: NODATA, a CNAME, or a referral.
     other: u32,
     /// The node `*` below this one.
     wildcard: u32,
@@ -236,8 +237,8 @@ impl Table {
     }
 }
 
-/// Hashes a name eight octets at a time. The table is filled from the zone alone, so that nobody
-/// who sends queries can make it degenerate; SipHash would cost more than the rest of an answer.
+/// Hashes a name eight octets at a time. The table is filled only from the zone, so that clients
+/// cannot make it degenerate; SipHash would cost more than the rest of an answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NameHasher(u64);
 

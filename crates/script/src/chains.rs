@@ -67,7 +67,7 @@ const KEYWORDS: [&[u8]; 17] = [
 /// of the first argument. `text` must compile.
 pub(crate) fn weighed(text: &str) -> String {
     let mut weigh = "weigh".to_owned();
-    // A long name, which no name of the script hides.
+    // Choose a name that the script does not use.
     while text.contains(&weigh) {
         weigh.push('_');
     }

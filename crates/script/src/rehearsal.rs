@@ -26,7 +26,7 @@ pub struct Rehearsal {
     pub clients: u32,
     /// Queries of all clients.
     pub queries: u64,
-    /// Sleeps, and timeouts set by the script for a query.
+    /// Sleeps, and queries that the script gave up after its own timeout.
     pub sleeps: u64,
     /// Clients that returned from their function.
     pub finished: u32,

@@ -1,4 +1,4 @@
-//! The modelled cache: which answers are there, which are on their way, and which make room.
+//! The modelled cache: cached answers, pending ones, and evictions.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -11,16 +11,16 @@ use crate::zone::NameHasher;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// What the cache has for a question.
+/// The result of a cache lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// There is no cache.
+    /// There is no cache: every answer is known.
     Known,
     /// The answer.
     Hit,
-    /// The answer is on its way, and comes at this instant.
+    /// The answer is pending, and arrives at this instant.
     Awaited(Instant),
-    /// Nothing. Without a key, there is nothing to keep either.
+    /// A miss. Without a key, the answer will not be cached.
     Missing { key: Option<u64> },
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Cache {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     question: u64,
-    /// When it came, or comes.
+    /// When it arrived, or will arrive.
     there_at: Instant,
     before: u32,
     after: u32,
@@ -54,7 +54,7 @@ impl Cache {
         }
     }
 
-    /// What there is at `now` for a question; a message without one is never kept.
+    /// Looks up a question at `now`; a message without one is never cached.
     pub(super) fn find(&mut self, question: Option<u64>, now: Instant) -> Found {
         let Some(question) = question else {
             return Found::Missing { key: None };
@@ -76,8 +76,8 @@ impl Cache {
         }
     }
 
-    /// Keeps the answer that comes at `there_at`. True if another one that had not expired made
-    /// room for it.
+    /// Caches the answer that arrives at `there_at`. True if an unexpired answer was evicted for
+    /// it.
     pub(super) fn keep(&mut self, question: u64, there_at: Instant) -> bool {
         if let Some(&index) = self.by_question.get(&question) {
             self.entries[index as usize].there_at = there_at;

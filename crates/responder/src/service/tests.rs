@@ -78,7 +78,8 @@ fn mean_wait_s(service: &Service) -> f64 {
     service.counts().waits.mean_ns().unwrap() / 1e9
 }
 
-/// Erlang's C: the probability that a job has to wait, of `offered` Erlangs at so many workers.
+/// Erlang's C: the probability that a job has to wait, of `offered` Erlangs at this number of
+/// workers.
 fn erlang_c(workers: u32, offered: f64) -> f64 {
     let blocked = erlang_b(workers, offered);
     let share = offered / f64::from(workers);
@@ -298,7 +299,7 @@ fn hits_by_ttl(weights: &[f64], rate: f64, ttl_s: f64) -> f64 {
         .sum()
 }
 
-/// Che's approximation of the hits of an LRU cache of so many entries.
+/// Che's approximation of the hits of an LRU cache of `entries` entries.
 fn hits_by_lru(weights: &[f64], entries: f64) -> f64 {
     let sum: f64 = weights.iter().sum();
     let filled = |age: f64| -> f64 { weights.iter().map(|w| 1.0 - (-w / sum * age).exp()).sum() };

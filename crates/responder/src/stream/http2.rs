@@ -20,18 +20,18 @@ use crate::respond::{Fate, Respondent};
 /// The HTTP of one connection.
 pub(super) struct Connection {
     options: Arc<Http2ServerOptions>,
-    /// Starts with the first octets of the client, whose preface they are.
+    /// Created with the first bytes of the client, its preface.
     server: Option<Http2Server>,
     counted: ServerCounts,
 }
 
-/// What is to be sent to the requests of one delivery.
+/// Replies to the requests of one delivery.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     replies: Vec<(u32, Reply, usize)>,
     /// All messages, one after the other; each reply has the end of its own.
     messages: Vec<u8>,
-    /// Where each reply ends in the octets to be sent.
+    /// End of each reply in the bytes to send.
     ends: Vec<usize>,
 }
 
@@ -42,9 +42,8 @@ impl Replies {
         self.ends.clear();
     }
 
-    /// The pieces in which `responses` is to be encrypted: a TLS record for each reply, as servers
-    /// send them that answer one query after the other. `dnsperf` 2.10 loses all responses of a
-    /// record but one.
+    /// The pieces in which to encrypt `responses`: a TLS record for each reply, as from servers
+    /// that answer queries one by one. `dnsperf` 2.10 loses all but one response of a record.
     pub(super) fn pieces<'a>(&self, responses: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let mut start = 0;
         let ends = self.ends.iter().copied().chain([responses.len()]);
@@ -124,8 +123,8 @@ impl Connection {
 }
 
 impl super::Connection {
-    /// Takes HTTP/2 frames; what is to be sent is appended to `scratch.responses`. False if the
-    /// client has broken the protocol.
+    /// Handles HTTP/2 frames; appends bytes to send to `scratch.responses`. False if the client has
+    /// violated the protocol.
     pub(super) fn handle_frames(
         &mut self,
         socket: SocketId,
@@ -186,14 +185,14 @@ impl super::Connection {
         handled.is_ok()
     }
 
-    /// The client has said goodbye, or got all answers before our GOAWAY.
+    /// The client has sent GOAWAY, or has all responses before ours.
     fn handle_drained(&mut self) {
         if self.phase == Phase::Open {
             self.handle_end_of_stream();
         }
     }
 
-    /// Hands requests to the respondent and collects what is to be sent now.
+    /// Passes requests to the respondent and collects immediate replies.
     fn receive(
         &mut self,
         socket: SocketId,
@@ -239,7 +238,7 @@ impl super::Connection {
                 Fate::Now(_) => replies.push(stream, Reply::Message),
                 Fate::Instead(reply) => replies.push(stream, reply),
                 Fate::Later(copies) => *awaiting += copies,
-                // No query: HTTP has a word for it.
+                // Not a query: HTTP has a status for it.
                 Fate::Dropped if respondent.counters.ignored > ignored_before => {
                     replies.push(stream, Reply::Status(400));
                 }

@@ -9,8 +9,8 @@ use super::ResponderWorker;
 use crate::sockets::Role;
 use crate::stream::{Connection, Continuation, Expiry};
 
-/// Timers of connections that are gone are cleared when there are more than so many beside one
-/// for each live connection.
+/// Timers of closed connections are removed once there are more than this number beside one for
+/// each open connection.
 const DEAD_TIMERS_MAX: usize = 1024;
 
 impl ResponderWorker {
@@ -76,13 +76,13 @@ impl ResponderWorker {
         self.hold_begun(socket);
         self.send_wire(driver, socket);
         if progress == Continuation::Broken {
-            // Orderly, so that the alert is not lost.
+            // Close gracefully, so that the alert is not lost.
             self.end(driver, socket, Close::Graceful);
         }
     }
 
-    /// Sends what waits for the connection and what is in the scratch buffer, and ends the
-    /// connection if that was the last.
+    /// Sends the connection's unsent bytes and the scratch buffer, and ends the connection if
+    /// nothing more follows.
     pub(super) fn send_wire<D: Driver>(&mut self, driver: &mut D, socket: SocketId) {
         let wire = &mut self.scratch.wire;
         let Some(connection) = self.sockets.connection(socket) else {
@@ -124,7 +124,7 @@ impl ResponderWorker {
         }
     }
 
-    /// Closes the connection if it is still there.
+    /// Closes the connection if it is still open.
     pub(super) fn end<D: Driver>(&mut self, driver: &mut D, socket: SocketId, how: Close) {
         let Some(connection) = self.sockets.remove_connection(socket) else {
             return;
@@ -177,13 +177,13 @@ impl ResponderWorker {
             }
             connection.handle_end_of_stream();
             self.send_wire(driver, socket);
-            // A client that does not read either is not waited for.
+            // Do not wait for a client that does not read.
             self.end(driver, socket, Close::Reset);
         }
     }
 }
 
-/// Sends what was unsent, then `wire`; what the stream does not take becomes unsent.
+/// Sends the unsent bytes, then `wire`; the rest that the stream does not accept is kept as unsent.
 fn transmit<D: Driver>(
     driver: &mut D,
     socket: SocketId,

@@ -1,5 +1,5 @@
-//! Connections that the modelled server is busy with: they are neither read nor answered before
-//! it is done.
+//! Held connections: while the modelled server is busy with them, they are neither read nor
+//! answered.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use proto::quic::ConnectionKey;
 use super::ResponderWorker;
 use crate::service::ServiceCounts;
 
-/// What is held.
+/// A held connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Held {
     /// A connection over TCP, by index and generation of its socket.
@@ -20,14 +20,14 @@ pub(super) enum Held {
 }
 
 impl ResponderWorker {
-    /// Lets the model of the server count what comes from `from` on and before `until`.
+    /// Lets the model of the server count jobs that arrive from `from` until before `until`.
     pub fn observe_service(&mut self, from: Instant, until: Instant) {
         if let Some(service) = &mut self.respondent.service {
             service.observe(from, until);
         }
     }
 
-    /// What the model of the server has seen; `None` without one.
+    /// The counts of the model of the server; `None` without one.
     pub fn service_counts(&self) -> Option<&ServiceCounts> {
         let service = self.respondent.service.as_ref();
         service.map(crate::service::Service::counts)
@@ -61,7 +61,7 @@ impl ResponderWorker {
         self.hold(until, Held::Stream(socket.index, socket.generation));
     }
 
-    /// Notes that a connection is held since its handshake has begun.
+    /// Holds a connection because its handshake has begun.
     pub(super) fn hold_begun(&mut self, socket: SocketId) {
         let connection = self.sockets.connection(socket);
         if let Some(until) = connection.and_then(|connection| connection.held_until) {
@@ -69,7 +69,7 @@ impl ResponderWorker {
         }
     }
 
-    /// Holds what a QUIC connection has to say.
+    /// Holds the output of a QUIC connection.
     pub(super) fn hold_quic(&mut self, socket: SocketId, key: ConnectionKey, until: Instant) {
         let socket = [socket.index, socket.generation];
         self.hold(until, Held::Quic(socket, key));
@@ -85,7 +85,7 @@ impl ResponderWorker {
         first.map_or(Instant::FAR_FUTURE, |Reverse((until, ..))| *until)
     }
 
-    /// Reads and answers those that the modelled server is done with.
+    /// Reads and answers connections that the modelled server is done with.
     pub(super) fn release_held<D: Driver>(&mut self, driver: &mut D, now: Instant) {
         while self.next_release() <= now {
             match self.held.pop() {

@@ -1,4 +1,5 @@
-//! The memory of a worker: one account over all transports, and what is closed beyond its limits.
+//! The memory of a worker: one account over all transports; connections are closed beyond its
+//! limits.
 
 use std::ops::Add;
 
@@ -27,7 +28,7 @@ impl OctetsMax {
     }
 }
 
-/// What one of the connections holds that counts.
+/// The memory of one connection, as far as it counts against the limit.
 struct Holding {
     octets: usize,
     /// Octets times nanoseconds since the connection last made progress.
@@ -53,7 +54,7 @@ impl ResponderWorker {
         self.held().all() + self.respondent.delayed.held_octets()
     }
 
-    /// Those of queries that are not whole, and of responses that wait.
+    /// Incomplete queries, and waiting responses.
     pub fn pending_octets(&self) -> usize {
         self.held().pending + self.respondent.delayed.held_octets()
     }
@@ -68,13 +69,13 @@ impl ResponderWorker {
         quic.filter_map(|&socket| Some((socket, self.sockets.quic_ref(socket)?)))
     }
 
-    /// What all connections hold.
+    /// The memory of all connections.
     fn held(&self) -> Octets {
         let quic = self.quic().map(|(_, quic)| quic.held());
         quic.fold(self.stream_octets, Octets::add)
     }
 
-    /// Brings the account up to date with what a connection over TCP holds.
+    /// Updates the account with the memory of a connection over TCP.
     pub(super) fn count_octets(&mut self, socket: SocketId) {
         if let Some(connection) = self.sockets.connection(socket) {
             let held = connection.held();
@@ -84,8 +85,8 @@ impl ResponderWorker {
         }
     }
 
-    /// Closes connections if all together hold too much, and leaves delayed responses what the
-    /// connections do not hold.
+    /// Closes connections if all together hold too much, and gives the remaining memory to delayed
+    /// responses.
     pub(super) fn keep_within_memory<D: Driver>(&mut self, driver: &mut D, now: Instant) {
         let max = self.octets_max;
         let delayed_octets = self.respondent.delayed.held_octets();
@@ -108,9 +109,8 @@ impl ResponderWorker {
         delayed.set_octets_max(own_max, room.min(max.pending / 2));
     }
 
-    /// Closes the connections that hold most for longest, as far as it counts, until there are
-    /// `excess` octets less. That is an eighth of the limit or more: one look at all of them then
-    /// serves for many queries to come.
+    /// Closes the connections that hold most for longest, until `excess` bytes are freed. That is
+    /// at least an eighth of the limit, so that a scan of all connections is rare.
     fn close_heaviest<D: Driver>(
         &mut self,
         driver: &mut D,

@@ -1,4 +1,4 @@
-//! The QUIC sockets of a worker: datagrams, timers, and what is to be sent.
+//! The QUIC sockets of a worker: datagrams, timers and output.
 
 use driver::{Close, Driver, Received, SocketId};
 use proto::Instant;
@@ -17,7 +17,7 @@ impl ResponderWorker {
         }
     }
 
-    /// Fires what is due on all QUIC sockets.
+    /// Handles the due timers of all QUIC sockets.
     pub(super) fn handle_quic_timers<D: Driver>(&mut self, driver: &mut D, now: Instant) {
         for index in 0..self.quic_sockets.len() {
             let socket = self.quic_sockets[index];
@@ -31,7 +31,7 @@ impl ResponderWorker {
         }
     }
 
-    /// Hands a reply that was put off to its connection.
+    /// Passes a delayed reply to its connection.
     pub(super) fn collect_quic(
         &mut self,
         slot: u32,
@@ -48,7 +48,7 @@ impl ResponderWorker {
         self.respondent.delayed.give_back(slot, buffer);
     }
 
-    /// Sends all that the connections of a socket have to send, and ends those that are to end.
+    /// Sends the output of a socket's connections, and ends those that are to end.
     pub(super) fn send_quic<D: Driver>(&mut self, driver: &mut D, socket: SocketId, now: Instant) {
         loop {
             let Some(quic) = self.sockets.quic(socket) else {

@@ -18,8 +18,8 @@ use super::{
 /// CNAMEs followed for one answer; a longer chain (or a loop) ends there.
 const CHAIN_MAX: usize = 8;
 
-/// The most that the RRsets of a name may take: they are answered in one message, with room for
-/// header, question, aliases and OPT.
+/// Most octets of a name's RRsets: they are answered in one message, with room for header,
+/// question, aliases and OPT.
 const RRSETS_OCTETS_MAX: usize = 65_000;
 /// The longest message (RFC 1035, section 4.2.2).
 const MESSAGE_OCTETS_MAX: usize = 65_535;
@@ -108,7 +108,7 @@ impl std::error::Error for ZoneError {}
 struct Rrset {
     ttl_s: u32,
     rdata: Vec<Vec<u8>>,
-    /// What they take in a message.
+    /// Their octets in a message.
     octets: usize,
 }
 
@@ -142,7 +142,8 @@ fn read(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, Z
     if let Some(names) = survive(|| scan((text, &quote_ends), origin)) {
         return names;
     }
-    // Nobody tells where: it is in the last line of the shortest text that does it too.
+    // The panic has no position: find the shortest prefix that panics too; the fault is in its last
+    // line.
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
     let panics = |end: &usize| {
         let begun = &text[..*end];
@@ -156,11 +157,11 @@ fn read(text: &str, origin: Option<&str>) -> Result<BTreeMap<Vec<u8>, Rrsets>, Z
 }
 
 thread_local! {
-    /// This thread survives a panic.
+    /// This thread catches panics.
     static SURVIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// True while this thread survives a panic, which hooks that end the process have to respect.
+/// True while this thread catches panics; panic hooks must not end the process then.
 pub fn survives_panics() -> bool {
     SURVIVES.get()
 }
@@ -180,13 +181,13 @@ fn scan(
 ) -> Result<BTreeMap<Vec<u8>, Rrsets>, ZoneError> {
     let mut zonefile = Zonefile::with_capacity(text.len() + quote_ends.len() + 1);
     let mut done = 0;
-    // The scanner panics at a name directly behind a quote.
+    // The scanner panics at a name directly after a quote.
     for &end in quote_ends {
         zonefile.extend_from_slice(&text.as_bytes()[done..end]);
         zonefile.extend_from_slice(b" ");
         done = end;
     }
-    // It wants its last line ended.
+    // The scanner requires a line end after the last line.
     zonefile.extend_from_slice(&text.as_bytes()[done..]);
     zonefile.extend_from_slice(b"\n");
     // Records of another class are errors of syntax from here on.
@@ -211,7 +212,7 @@ fn scan(
 }
 
 /// Refuses parentheses and quotes that are not closed (RFC 1035, section 5.1): the scanner reads
-/// beyond the end of the text looking for them. Tells where quotes end.
+/// beyond the end of the text looking for them. Returns where quotes end.
 fn check_closed(text: &str) -> Result<Vec<usize>, ZoneError> {
     let refuse = |line, what: &str| {
         let what = what.to_owned();
@@ -251,7 +252,7 @@ fn check_closed(text: &str) -> Result<Vec<usize>, ZoneError> {
 }
 
 /// From the scanner's `line:column: what`, where the position is that after the offending token:
-/// behind the last token of a line it is the start of the next one.
+/// after the last token of a line it is the start of the next one.
 fn syntax_error(text: &str) -> ZoneError {
     let mut parts = text.splitn(3, ':');
     let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok());
@@ -288,7 +289,7 @@ fn insert(names: &mut BTreeMap<Vec<u8>, Rrsets>, record: &ScannedRecord) -> Resu
         .entry(record.rtype().to_int())
         .or_default();
     rrset.ttl_s = record.ttl().as_secs();
-    // Looks at all of them, which must not be more than fit.
+    // Compares with all records of the RRset, whose number is limited by its octets.
     if !rrset.rdata.contains(&rdata) {
         rrset.octets += record_octets(&rdata);
         rrset.rdata.push(rdata);
@@ -299,12 +300,12 @@ fn insert(names: &mut BTreeMap<Vec<u8>, Rrsets>, record: &ScannedRecord) -> Resu
     }
 }
 
-/// The scanner lets empty labels pass (`a..b`), which would make malformed responses.
+/// The scanner accepts empty labels (`a..b`), which would make responses malformed.
 fn is_name(wire: &[u8]) -> bool {
     proto::name::wire_length(wire) == Some(wire.len())
 }
 
-/// True unless the RDATA of this type holds a name that is none.
+/// True unless the RDATA of this type contains an invalid name.
 fn names_are_whole(rtype: u16, rdata: &[u8]) -> bool {
     match rtype {
         TYPE_NS | TYPE_CNAME | TYPE_PTR | TYPE_DNAME => is_name(rdata),
@@ -333,7 +334,7 @@ fn parent(name: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The name and all above it, to the root.
+/// The name and its ancestors, up to the root.
 fn upwards(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(Some(name), |name| parent(name))
 }
@@ -390,7 +391,7 @@ impl Tree {
         wildcard.map_or(NameStatus::Nonexistent, NameStatus::Exists)
     }
 
-    /// What answers (`owner`, `qtype`), with CNAMEs followed; the first owner is QNAME itself.
+    /// The answer for (`owner`, `qtype`), with CNAMEs followed; the first owner is QNAME itself.
     fn resolve(&self, rrsets: &Rrsets, qtype: u16) -> Draft {
         let mut draft = Draft::default();
         let mut owner = vec![0xc0, 0x0c];
@@ -435,8 +436,8 @@ impl Tree {
         rrsets.keys().copied().collect()
     }
 
-    /// The referral to the servers of `cut`, with the addresses that the zone has for them. Once
-    /// there are too many for a message, whoever answers has to truncate it, and needs no more.
+    /// The referral to the servers of `cut`, with the addresses that the zone has for them. Stops
+    /// once there are too many for a message, since the response will be truncated.
     fn referral(&self, cut: &[u8]) -> Draft {
         let mut draft = Draft::default();
         draft.sections.authoritative = false;
@@ -474,7 +475,7 @@ fn find_apex(names: &BTreeMap<Vec<u8>, Rrsets>) -> Result<Vec<u8>, ZoneError> {
     Ok(apex.clone())
 }
 
-/// What a record takes in a message: its RDATA, and its other fields with a pointer for its owner.
+/// Octets of a record in a message: its RDATA, and its other fields with a pointer for its owner.
 fn record_octets(rdata: &[u8]) -> usize {
     rdata.len() + 12
 }

@@ -1,4 +1,4 @@
-//! Whatever arrives, the responder answers or does not, and goes on.
+//! The responder survives any input.
 
 use std::time::Duration;
 

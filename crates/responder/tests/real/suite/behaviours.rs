@@ -1,4 +1,4 @@
-//! Behaviours over UDP: when responses leave, and which are lost or spoilt. Every seed is fixed.
+//! Behaviours over UDP: when responses leave, and which are lost or corrupted. Every seed is fixed.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Certificates: what is made is what a client can verify.
+//! Certificates: clients can verify generated ones.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ struct Doh {
     http2: Http2Client,
     out: Vec<u8>,
     ends: Vec<(u32, End)>,
-    /// What the last octets led to.
+    /// Results of the last bytes.
     progress: Result<Continuation, Http2Error>,
 }
 

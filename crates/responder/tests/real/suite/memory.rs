@@ -1,4 +1,4 @@
-//! The memory of a responder whose clients mean it no good.
+//! The memory of a responder with malicious clients.
 
 use driver::Close;
 use proto::Transport;
@@ -8,10 +8,10 @@ use responder::{Delay, FaultShares, ResponderConfig};
 use crate::network::{Target, at_ms, framed, id, ms, query, query_with};
 use crate::quic::Quic;
 
-/// What a responder keeps of queries and responses by default.
+/// Default limit of queries and responses that a responder keeps.
 const PENDING_OCTETS: usize = 192 << 20;
 
-/// What the process may take for the same.
+/// Limit of the process' memory for the same.
 const ALLOCATED_OCTETS_MAX: u64 = 512 << 20;
 
 /// Every response is of 64 KB.
@@ -51,7 +51,7 @@ fn clients_over_tcp_that_never_read_leave_room_for_one_that_does() {
     assert!(measured.bytes_max < ALLOCATED_OCTETS_MAX, "{measured:?}");
 }
 
-/// A population that waits for its next query holds nothing that another one could use.
+/// An idle population holds no memory that others need.
 #[test]
 fn clients_that_never_read_do_not_cost_idle_ones_their_connections() {
     let mut target = Target::new(|config| {
@@ -166,9 +166,9 @@ fn clients_over_quic_that_never_read_leave_room_for_one_that_does() {
     }
 }
 
-/// Initials of as many clients as there are in a sample, each from an address of its own; those
-/// after the first `unvalidated_max` are answered with a Retry, whatever their number, and leave
-/// nothing: so the account after 3,000 is that after a million.
+/// Initials of many clients, each from its own address. Those after the first `unvalidated_max` are
+/// answered with a Retry and leave no state, so the account after 3,000 equals that after a
+/// million.
 #[test]
 fn spoofed_initials_leave_room_for_honest_clients() {
     for transport in [Transport::Doq, Transport::Doh3] {

@@ -38,7 +38,7 @@ pub(crate) struct Network {
     /// Datagrams taken in one call.
     pub(crate) datagrams_max: Option<usize>,
     pub(crate) streams: BTreeMap<u32, Stream>,
-    /// The next TCP ports that turn out to be taken.
+    /// Number of TCP ports that will be reported as taken.
     pub(crate) ports_taken: usize,
 }
 
@@ -169,11 +169,11 @@ pub(crate) struct Target {
     pub(crate) network: Network,
     pub(crate) worker: ResponderWorker,
     listeners: BTreeMap<&'static str, SocketId>,
-    /// When the worker wants its next turn.
+    /// When the worker's next step is due.
     pub(crate) next_turn: Instant,
 }
 
-/// Where the client's datagrams come from.
+/// Source address of the client's datagrams.
 pub(crate) fn client(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
@@ -270,7 +270,7 @@ impl Target {
         self.next_turn = self.worker.step(&mut self.network);
     }
 
-    /// Moves the clock to each turn that the worker wants, up to `end`, and then to `end`.
+    /// Moves the clock to each due step of the worker, up to `end`, and then to `end`.
     pub(crate) fn run_until(&mut self, end: Instant) {
         for _ in 0..1_000_000 {
             if self.next_turn > end {

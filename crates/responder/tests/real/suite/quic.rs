@@ -145,8 +145,8 @@ impl Quic {
         while self.exchange_once() > 0 {}
     }
 
-    /// Moves what there is from the clients to the target, and from there; returns how many
-    /// datagrams came back.
+    /// Moves pending datagrams from the clients to the target, and back; returns how many came
+    /// back.
     pub(crate) fn exchange_once(&mut self) -> usize {
         let mut moved = 0;
         for index in 0..self.keys.len() {
@@ -167,7 +167,7 @@ impl Quic {
         moved
     }
 
-    /// Sends what a client has to send; returns how many datagrams.
+    /// Sends a client's pending datagrams; returns their number.
     pub(crate) fn send(&mut self, index: usize) -> usize {
         self.poll_events(index);
         let now = self.now();
@@ -598,7 +598,7 @@ fn query_that_is_none_is_a_bad_request_or_its_stream_is_reset() {
         quic.client.request(now, key, &response, 1).unwrap();
         quic.client.request(now, key, &[0; 5], 2).unwrap();
         quic.run(ms(100));
-        // DOQ_PROTOCOL_ERROR: a stream that nobody ends would keep its place for ever.
+        // DOQ_PROTOCOL_ERROR: a stream that is never ended would occupy its slot for ever.
         let (end, malformed) = match transport {
             Transport::Doh3 => (End::Other(ExchangeEnd::HttpStatus(400)), 0),
             _ => (End::Other(ExchangeEnd::Reset(2)), 2),

@@ -1,4 +1,4 @@
-//! Behaviours as they are typed, and counters as they are shown.
+//! The notation of behaviours, and the display of counters.
 
 use std::time::Duration;
 
