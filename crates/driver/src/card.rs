@@ -1,9 +1,8 @@
-//! Network cards that stamp datagrams themselves: whether one can, having it do so, and its clock.
+//! Network cards that timestamp datagrams in hardware: detection, set-up, and their clocks.
 //!
-//! The stamps are of a clock on the card (a PTP hardware clock, `/dev/ptpN`), which nobody needs to
-//! have synchronised: it is read beside the driver's as any other is. The card is left stamping,
-//! for by then others may want the same, such as ptp4l; `hwstamp_ctl -i INTERFACE -t 0 -r 0` ends
-//! it.
+//! The timestamps come from a clock on the card (a PTP hardware clock, `/dev/ptpN`), which need not
+//! be synchronised: both clocks are read together. Timestamping is left on, because other programs
+//! such as ptp4l may use it by then; `hwstamp_ctl -i INTERFACE -t 0 -r 0` ends it.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +15,7 @@ use crate::netlink::Netlink;
 
 /// Command of ethtool: what an interface can stamp (linux/ethtool.h).
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
-/// Of all datagrams: bits of `send_types` and `receive_filters`, and what is set to have it so
+/// For all datagrams: bits of `send_types` and `receive_filters`, and the settings that enable it
 /// (HWTSTAMP_TX_ON and HWTSTAMP_FILTER_ALL of linux/net_tstamp.h).
 const ALL: libc::c_int = 1;
 
@@ -36,7 +35,7 @@ struct Abilities {
 }
 
 impl Abilities {
-    /// What stands in the way of stamps both ways.
+    /// What prevents timestamps in both directions.
     fn lack(&self) -> Option<&'static str> {
         let has = |flag: libc::c_uint| self.flags & flag != 0;
         if self.clock < 0 {
@@ -71,12 +70,12 @@ fn clock_of_descriptor(descriptor: libc::c_int) -> libc::clockid_t {
     (!descriptor << 3) | CLOCKFD
 }
 
-/// Has the card that leads from `local` to `peer` stamp all datagrams, and opens its clock. Sends
+/// Makes the card between `local` and `peer` timestamp all datagrams, and opens its clock. Sends
 /// nothing.
 ///
 /// # Errors
-/// The interface has no such card, or it may not be told (CAP_NET_ADMIN), or its clock may not be
-/// opened; says which, of which interface.
+/// The interface has no such card, its settings may not be changed (CAP_NET_ADMIN), or its clock
+/// may not be opened; the error names interface and reason.
 pub fn prepare(peer: SocketAddr, local: Option<IpAddr>) -> io::Result<CardClock> {
     let interface = interface_to(peer, local)?;
     let mut abilities = Abilities {
@@ -115,7 +114,7 @@ fn interface_to(peer: SocketAddr, local: Option<IpAddr>) -> io::Result<u32> {
     Ok(route.interface)
 }
 
-/// Has a card stamp all datagrams, if it does not already.
+/// Makes a card timestamp all datagrams, if it does not already.
 fn stamp_all(interface: u32) -> io::Result<()> {
     let mut config = libc::hwtstamp_config {
         flags: 0,

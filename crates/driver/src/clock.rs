@@ -34,8 +34,8 @@ impl Clock {
         Duration::from_nanos(read_ns(libc::CLOCK_REALTIME))
     }
 
-    /// By how much [`Clock::unix_time`] may be wrong; none if the kernel does not know, because
-    /// nobody keeps its clock.
+    /// The maximum error of [`Clock::unix_time`]; none if the kernel does not know, because no
+    /// program synchronises its clock.
     pub fn unix_time_error() -> Option<Duration> {
         // SAFETY: all of it is integers, for which zeros are values; with `modes` 0 the clock is
         // only read.

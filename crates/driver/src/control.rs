@@ -31,8 +31,8 @@ impl<'a> Iterator for ControlMessages<'a> {
         if self.next.is_null() {
             return None;
         }
-        // SAFETY: who made this vouches for the octets; the CMSG functions stay within them, and
-        // the kernel's lengths are those of whole control messages.
+        // SAFETY: the creator of this vouches for the octets; the CMSG functions stay within them,
+        // and the kernel's lengths are those of whole control messages.
         unsafe {
             let control = self.next;
             self.next = libc::CMSG_NXTHDR(self.message, control);

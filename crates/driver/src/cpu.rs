@@ -39,8 +39,8 @@ pub fn pin(cpu: usize) -> io::Result<()> {
     }
 }
 
-/// Time for which the calling thread was ready to run but waited for its CPU; zero where the
-/// kernel does not tell (second figure of schedstat).
+/// Run-queue wait of the calling thread: how long it was ready to run but waited for its CPU; zero
+/// if the kernel does not report it (second figure of schedstat).
 pub fn run_queue_wait() -> Duration {
     waited_in("/proc/thread-self/schedstat")
 }

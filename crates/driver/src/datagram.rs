@@ -48,11 +48,12 @@ pub(super) struct Batch {
     /// Datagrams in each message of a send.
     runs: Vec<usize>,
     coalesced: bool,
-    /// Who stamps datagrams, if somebody does.
+    /// The source of timestamps, if there is one.
     stamped_by: Option<StampSource>,
-    /// Then, when those that were received last arrived, in nanoseconds of the stamps' clock.
+    /// With timestamps: arrivals of the datagrams received last, in nanoseconds of the timestamps'
+    /// clock.
     pub(super) arrived_ns: Vec<u64>,
-    /// After how many datagrams the last send failed for the first time, whatever became of it.
+    /// After how many datagrams the last send first failed, even if it was repeated.
     pub(super) failed_after: Option<usize>,
 }
 
@@ -121,7 +122,7 @@ impl Batch {
                         *offload = false;
                         continue;
                     }
-                    // An ICMP error to an earlier datagram; it says nothing of this one.
+                    // An ICMP error for an earlier datagram; it does not concern this one.
                     libc::ECONNREFUSED if !refused_once => {
                         refused_once = true;
                         continue;

@@ -35,7 +35,7 @@ const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc:
 const WRITABLE: u32 = libc::EPOLLOUT as u32;
 const BROKEN: u32 = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
 
-/// Talks to the kernel's sockets through epoll.
+/// Uses the kernel's sockets through epoll.
 pub struct EpollDriver {
     epoll: OwnedFd,
     clock: Clock,
@@ -48,7 +48,7 @@ pub struct EpollDriver {
     /// Deliveries since the last wait.
     deliveries: u32,
     batch: Batch,
-    /// There if the kernel stamps datagrams.
+    /// Present if the kernel timestamps datagrams.
     timestamps: Option<Box<Timestamps>>,
     stats: DriverStats,
 }
@@ -62,7 +62,7 @@ struct Socket {
     drops: u32,
     /// Of its datagrams, where the kernel stamps them.
     numbering: Numbering,
-    /// A write took less than was given.
+    /// The last write was short.
     blocked: bool,
     reading_paused: bool,
 }
@@ -75,7 +75,7 @@ enum Kind {
     Listener,
 }
 
-/// What serving one ready socket led to.
+/// The result of serving one ready socket.
 enum Served {
     /// `received` is filled; serve the same socket again.
     More,
@@ -128,7 +128,7 @@ impl EpollDriver {
     fn add(&mut self, fd: OwnedFd, kind: Kind, peer: Option<SocketAddr>) -> io::Result<SocketId> {
         let id = self.sockets.next_id();
         let interest = match kind {
-            // Level-triggered: a listener that ran out of descriptors must be asked again.
+            // Level-triggered: a listener that ran out of descriptors must be polled again.
             Kind::Listener => libc::EPOLLIN,
             _ => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
         };
@@ -402,7 +402,8 @@ impl Driver for EpollDriver {
                 .raw_os_error()
                 .unwrap_or(libc::EIO)
             {
-                // The last: a connection that was to take octets with its SYN sends it without.
+                // The last error means: a connection that was to send data with its SYN sends the
+                // SYN without.
                 libc::EAGAIN | libc::EINTR | libc::EINPROGRESS => 0,
                 errno => return Err(SocketError::of_errno(errno)),
             },
@@ -418,7 +419,7 @@ impl Driver for EpollDriver {
         };
         let was_paused = std::mem::replace(&mut open.reading_paused, paused);
         if was_paused && !paused {
-            // What arrived meanwhile makes no new edge.
+            // Data that arrived meanwhile causes no new edge.
             let events = READABLE & !BROKEN;
             let tag = u64::from(socket.generation) << 32 | u64::from(socket.index);
             self.ready.push(libc::epoll_event { events, u64: tag });
@@ -478,7 +479,7 @@ impl Driver for EpollDriver {
         self.ready.drain(..self.ready_next);
         self.ready_next = 0;
         let left = self.ready.len();
-        // First come, first served, but a socket that never runs dry waits for the others.
+        // First come, first served, but a socket that always has data waits for the others.
         if std::mem::take(&mut self.partly_served) && left > 0 {
             self.ready.rotate_left(1);
         }

@@ -1,4 +1,4 @@
-//! Questions to the driver of a network interface, and its name.
+//! Requests to the driver of a network interface (ethtool), and the interface's name.
 
 use std::ffi::CStr;
 use std::io;
@@ -14,7 +14,7 @@ pub(crate) fn interface_name(index: u32) -> io::Result<String> {
     Ok(name.to_string_lossy().into_owned())
 }
 
-/// Asks the driver of an interface (SIOCETHTOOL).
+/// Sends a request to the driver of an interface (SIOCETHTOOL).
 ///
 /// # Safety
 /// `command` must start with the number of a command, and be what that command reads and writes.

@@ -1,10 +1,9 @@
-//! A UDP socket whose datagrams go only so far, and that hears of those who dropped them.
+//! A UDP socket with a hop limit that receives the ICMP errors of hosts that dropped its datagrams.
 //!
-//! With IP_RECVERR (IPV6_RECVERR) the kernel keeps the ICMP errors for a socket in a queue of its
-//! own, with their sender and with the datagram that they quote. That needs no right that a socket
-//! does not need anyway, unlike a raw socket, and the kernel has matched the error to the socket
-//! by then. One socket sends all queries, so that routers that spread flows over several ways keep
-//! to one.
+//! With IP_RECVERR (IPV6_RECVERR) the kernel keeps a socket's ICMP errors in a separate queue, with
+//! their sender and the quoted datagram. Unlike a raw socket this needs no privileges, and the
+//! kernel has already matched the error to the socket. One socket sends all queries, so that
+//! routers with multipath routing keep them on one path.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -42,7 +41,7 @@ pub enum Arrival {
     },
     /// An ICMP error.
     Icmp {
-        /// Who sent it; none if the kernel does not say.
+        /// Its sender; none if the kernel does not report it.
         from: Option<IpAddr>,
         /// ICMPv6 rather than ICMP.
         is_v6: bool,
@@ -61,8 +60,8 @@ impl HopSocket {
     /// A socket to `target`, from `local` if given.
     ///
     /// # Errors
-    /// There is no way to the target, the local address is not ours, or this host does not let
-    /// ICMP errors be read (the message says which).
+    /// There is no route to the target, the local address is not ours, or this host does not allow
+    /// reading ICMP errors (the message says which).
     pub fn open(target: SocketAddr, local: Option<SocketAddr>) -> io::Result<Self> {
         let spec = SocketSpec {
             local,
@@ -90,7 +89,7 @@ impl HopSocket {
         })
     }
 
-    /// Datagrams sent from now on pass at most that many hops.
+    /// Sets the hop limit of datagrams sent from now on.
     ///
     /// # Errors
     /// It is 0.
@@ -105,9 +104,9 @@ impl HopSocket {
     /// Sends one datagram; returns when.
     ///
     /// # Errors
-    /// The kernel refuses it. An ICMP error for an earlier datagram is no reason.
+    /// The kernel refuses it. ICMP errors for earlier datagrams are ignored.
     pub fn send(&self, datagram: &[u8]) -> io::Result<Instant> {
-        // An error that is pending would be told here instead of the outcome.
+        // A pending error would be reported here instead of the result.
         let _ = socket::take_error(&self.fd);
         let at = self.clock.now();
         // SAFETY: the buffer is valid for its length.
@@ -159,7 +158,7 @@ impl HopSocket {
             revents: 0,
         };
         let milliseconds = time.as_millis().clamp(1, 1_000) as libc::c_int;
-        // SAFETY: one valid entry. A failure or a signal only means that it is looked at again.
+        // SAFETY: one valid entry. After a failure or a signal the loop checks again.
         unsafe { libc::poll(&mut poll, 1, milliseconds) };
     }
 
@@ -175,7 +174,7 @@ impl HopSocket {
         }
     }
 
-    /// The next ICMP error; errors of this host's own are skipped.
+    /// The next ICMP error; errors from this host are skipped.
     fn read_error(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         loop {
             let mut control = [0_u64; CONTROL_OCTETS / size_of::<u64>()];
@@ -213,7 +212,7 @@ impl HopSocket {
     }
 }
 
-/// Nothing, if the socket had nothing, or told of an ICMP error that the queue tells better.
+/// Nothing, if the socket was empty, or reported an ICMP error that the queue has with details.
 fn ignore_icmp<T>(error: io::Error) -> io::Result<Option<T>> {
     match SocketError::of(&error) {
         SocketError::Refused | SocketError::Unreachable => Ok(None),

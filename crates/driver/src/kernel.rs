@@ -1,5 +1,5 @@
-//! The kernel's sockets, or the interface below them, through the driver that was asked for or
-//! that suits.
+//! Chooses the driver for the kernel's sockets, or for the interface below them: the requested one
+//! or the best.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,18 +17,18 @@ use crate::{
     SocketId, SocketOptions, SocketSpec,
 };
 
-/// What the sockets of a driver are for, as far as it decides which driver suits.
+/// The expected load of a driver, as far as it decides the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Stream sockets of one thread, about; 0 for none or few.
+    /// Approximate number of stream sockets of one thread; 0 for none or few.
     pub streams: u32,
-    /// Which of the threads this is, from 0.
+    /// The thread's number, from 0.
     pub thread: u32,
     /// How many threads of this process have drivers like it; 0 for one.
     pub threads: u32,
 }
 
-/// Which driver was taken, and why.
+/// The chosen driver, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// The driver.
@@ -108,7 +108,7 @@ impl KernelDriver {
     }
 }
 
-/// Calls the same method of whichever driver it is.
+/// Calls the same method of the chosen driver.
 macro_rules! either {
     ($self:ident, $driver:ident => $call:expr) => {
         match $self {
@@ -240,7 +240,7 @@ mod tests {
             (SETUP, libc::EINVAL, "lacks what is needed"),
             (SETUP, libc::ENOMEM, "ulimit -l"),
             (SETUP, libc::EMFILE, "cannot be used: Too many open files"),
-            // Made and not to be used, as in some sandboxes.
+            // Creating a ring is allowed, using it is not, as in some sandboxes.
             (libc::SYS_io_uring_enter, libc::EPERM, "not permitted"),
             (libc::SYS_io_uring_register, libc::EPERM, "not permitted"),
         ] {

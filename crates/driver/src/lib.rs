@@ -1,9 +1,9 @@
-//! Moving octets and time. No policy: a driver never decides what to send or when.
+//! Sockets and time. No policy: a driver never decides what to send or when.
 //!
-//! [`Driver`] is the interface; [`epoll`] and [`uring`] speak to the kernel's sockets, and
-//! [`kernel`] chooses between them; [`xdp`] sends and receives datagrams below them; [`sim`] speaks
-//! to a network that exists only in memory and in virtual time, [`null`] to one that costs nothing.
-//! The only crate in which `unsafe` is allowed.
+//! [`Driver`] is the interface; [`epoll`] and [`uring`] use the kernel's sockets, and [`kernel`]
+//! chooses between them; [`xdp`] sends and receives datagrams below them; [`sim`] is a network in
+//! memory and in virtual time, [`null`] one that costs nothing. The only crate in which `unsafe` is
+//! allowed.
 //!
 //! One driver belongs to one worker thread. A worker's turn is: for each [`Driver::receive`] that
 //! returns true, handle what is in [`Received`]; fire timers; send; then [`Driver::wait`].
@@ -12,39 +12,37 @@
 //! # Where to look
 //!
 //! * `epoll`: the kernel's sockets by readiness.
-//! * `uring`: the kernel's sockets by completion, through io_uring. `uring::stream` is what
-//!   becomes of requests, `uring::sends` what is on its way out, `uring::buffers` the memory that
-//!   all streams receive into, `uring::ring` the queues and why a host may not have them.
-//! * `xdp`: datagrams as frames of an interface, through AF_XDP; streams, and what is no plain
-//!   datagram, through epoll. `xdp::program` assembles the filter, `xdp::bpf` loads and attaches
-//!   it, `xdp::attachment` is what the workers of a process share. `xdp::ring` and `xdp::socket`
-//!   are the memory shared with the kernel, `xdp::frame` headers and checksums. `xdp::hops` and
-//!   `xdp::peers` know link-layer addresses, of targets from the kernel and of clients from their
-//!   queries. `xdp::drops` counts what the interface and the other end of a veth pair drop.
-//!   `xdp::rss` knows which queue a card puts a response into, `xdp::read_pace` how often a veth
-//!   interface is read.
-//! * `kernel`: which of these a run gets (`--driver`), and why.
-//! * `datagram` batches with sendmmsg and recvmmsg, and with UDP GSO and GRO where the load
-//!   allows it; `socket` is the only place that fills socket addresses; `table` gives sockets
-//!   their numbers.
+//! * `uring`: the kernel's sockets by completion, through io_uring. `uring::stream` handles the
+//!   results of requests, `uring::sends` outgoing data; `uring::buffers` is the memory that all
+//!   streams receive into, `uring::ring` the queues, with reasons why a host may lack them.
+//! * `xdp`: datagrams as frames of an interface, through AF_XDP; streams, and everything but plain
+//!   datagrams, through epoll. `xdp::program` assembles the filter, `xdp::bpf` loads and attaches
+//!   it, `xdp::attachment` is the state shared by the workers of a process. `xdp::ring` and
+//!   `xdp::socket` are the memory shared with the kernel, `xdp::frame` headers and checksums.
+//!   `xdp::next_hops` and `xdp::peers` have link-layer addresses, of targets from the kernel and of
+//!   clients from their queries. `xdp::drops` counts frames dropped by the interface and by the
+//!   other end of a veth pair. `xdp::rss` computes a card's receive queue of a response,
+//!   `xdp::read_pace` controls how often a veth interface is read.
+//! * `kernel`: chooses one of these (`--driver`), with a reason.
+//! * `datagram` batches with sendmmsg and recvmmsg, and with UDP GSO and GRO where the load allows
+//!   it; `socket` is the only module that fills socket addresses; `table` numbers the sockets.
 //! * `sim`: a network in memory and in virtual time, with seeded delay, loss, reordering,
 //!   duplication, outages and stalls. `sim::run` gives each worker its turns and moves the time
 //!   between them.
 //! * `control`: the control messages that come with datagrams and errors.
 //! * `timestamps`: when datagrams left and arrived (SO_TIMESTAMPING), on the driver's clock.
-//! * `card`: network cards that stamp datagrams themselves, and their clocks. No card that we
-//!   could try has one: the tests cover what is refused, and how times are converted.
-//! * `netlink`, `ethtool`: what the kernel knows of interfaces, routes and neighbours, and what
-//!   the driver of an interface does.
-//! * `ways`: whether anything can leave this host for a target, watched by a thread of its own.
-//! * `tun`: an interface whose packets this process reads and writes.
-//! * `hops`: a UDP socket whose datagrams go only so far, and that hears of those who dropped
-//!   them.
-//! * `null`: a network that costs nothing, two ends in memory that are stepped in turn on one
-//!   thread, so that what a turn of the generator costs can be measured by itself.
-//! * `memory`: an allocator that says so when the system gives no more.
-//! * `clock`, `cpu`, `namespace`: the clock; CPUs, limits, thread times; the network that a
-//!   thread is in.
+//! * `card`: network cards with hardware timestamps, and their clocks. No card was available to
+//!   test it: the tests cover refusals and the conversion of times.
+//! * `netlink`, `ethtool`: the kernel's interfaces, routes and neighbours, and properties of an
+//!   interface's driver.
+//! * `ways`: whether this host has a usable route to a target, watched by a separate thread.
+//! * `tun`: a TUN interface, whose packets this process reads and writes.
+//! * `hops`: a UDP socket with a hop limit that receives ICMP errors.
+//! * `null`: a network that costs nothing: two ends in memory, stepped in turn on one thread, so
+//!   that the cost of the generator's turn can be measured alone.
+//! * `memory`: an allocator that reports when the system is out of memory.
+//! * `clock`, `cpu`, `namespace`: the clock; CPUs, limits, thread times; a thread's network
+//!   namespace.
 
 pub mod card;
 pub mod clock;
@@ -70,7 +68,7 @@ pub mod uring;
 pub mod ways;
 pub mod xdp;
 
-/// What tests of this crate and those beside it share names it so.
+/// The tests shared with integration tests refer to the crate by this name.
 #[cfg(test)]
 extern crate self as driver;
 
@@ -87,7 +85,7 @@ pub use settings::{SocketOptions, StampSource};
 pub use tcp_info::TcpStats;
 
 /// A socket of one driver. Never reused while an event for it can still be delivered: `index` is
-/// small and dense (use it as an array index), `generation` tells successive owners apart.
+/// small and dense (use it as an array index), `generation` distinguishes successive owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SocketId {
     /// Position in the driver's table; reused after a close.
@@ -96,7 +94,7 @@ pub struct SocketId {
     pub generation: u32,
 }
 
-/// Where a socket is bound and what it talks to.
+/// The addresses and options of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketSpec {
     /// Local address; port 0 lets the kernel choose.
@@ -105,8 +103,8 @@ pub struct SocketSpec {
     pub peer: Option<SocketAddr>,
     /// Several workers share the local port (SO_REUSEPORT); server sockets only.
     pub shared_port: bool,
-    /// A stream sends its first octets with the SYN, or takes them from it (RFC 7413), if kernel
-    /// and peer can. A client's stream is then connected at once as far as one can see.
+    /// A stream sends its first data with the SYN, or accepts it from there (RFC 7413), if kernel
+    /// and peer can. A client's stream then reports `Connected` at once.
     pub fast_open: bool,
 }
 
@@ -122,7 +120,7 @@ pub enum Close {
 /// Why a connection could not be opened or ended early; closed set, counted by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SocketError {
-    /// ECONNREFUSED: nobody listens, or an ICMP port unreachable came back.
+    /// ECONNREFUSED: no listening socket, or an ICMP port unreachable came back.
     Refused,
     /// ECONNRESET or EPIPE: the peer reset the connection.
     Reset,
@@ -141,12 +139,12 @@ pub enum SocketError {
 }
 
 impl SocketError {
-    /// What an error of the system means for the record.
+    /// The cause of an I/O error, for the record.
     pub fn of(error: &io::Error) -> SocketError {
         SocketError::of_errno(error.raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// What an errno means for the record.
+    /// The cause of an errno, for the record.
     pub(crate) fn of_errno(errno: i32) -> SocketError {
         match errno {
             libc::ECONNREFUSED => SocketError::Refused,
@@ -187,20 +185,20 @@ pub enum Event {
     EndOfStream,
     /// Connecting failed, or the stream broke. The socket stays open until closed.
     Failed(SocketError),
-    /// A datagram socket reported an error (an ICMP message); it goes on working.
+    /// A datagram socket reported an error (an ICMP message); it stays usable.
     DatagramError(SocketError),
 }
 
 /// One delivery: an event of one socket, with its octets. Reused for every call.
 ///
-/// One that is kept while others are filled keeps the driver's memory that it was lent.
+/// A delivery that is kept while others are filled keeps the memory lent by the driver.
 #[derive(Debug)]
 pub struct Received {
     /// The socket it belongs to.
     pub socket: SocketId,
     /// What happened.
     pub event: Event,
-    /// When the driver learned of it, read after the octets were there.
+    /// When the driver learned of it; the clock is read after the data had arrived.
     pub at: Instant,
     /// Octets received, unless the driver has lent memory of its own.
     pub buffer: Vec<u8>,
@@ -208,18 +206,18 @@ pub struct Received {
     frames: Option<Arc<Frames>>,
     /// Datagrams in `buffer` or in the driver's memory, in order of arrival.
     pub datagrams: Vec<Datagram>,
-    /// The datagrams are all from the socket's one peer; the driver, or the kernel, has seen to it.
+    /// The datagrams are all from the socket's one peer, as the driver or the kernel has checked.
     pub is_from_peer: bool,
-    /// How many octets at the start of `buffer` are a stream's.
+    /// Number of stream octets at the start of `buffer`.
     pub stream_octets: usize,
-    /// Where datagrams are stamped: when each of `datagrams` arrived, zero if that is not known.
+    /// With timestamps: when each of `datagrams` arrived, zero if not known.
     pub arrived: Vec<Instant>,
 }
 
 /// When a datagram left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendStamp {
-    /// Which of the datagrams that the socket has accepted, from 0; wraps around.
+    /// Number of the datagram among those that the socket has accepted, from 0; wraps around.
     pub number: u32,
     /// On the driver's clock.
     pub at: Instant,
@@ -321,7 +319,7 @@ pub struct OutgoingDatagram {
 }
 
 impl Outgoing {
-    /// Forgets all datagrams, keeps the memory.
+    /// Removes all datagrams, keeps the memory.
     pub fn clear(&mut self) {
         self.octets.clear();
         self.datagrams.clear();
@@ -342,11 +340,11 @@ impl Outgoing {
     }
 }
 
-/// What became of [`Outgoing`] datagrams: the first `accepted` went to the network; the rest did
-/// not, because of `error` or, without one, because the socket's send buffer is full.
+/// The result of sending [`Outgoing`] datagrams: the first `accepted` went to the network; the rest
+/// did not, because of `error` or, without one, because the socket's send buffer is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// How many datagrams, from the first, were taken.
+    /// How many datagrams, from the first, were accepted.
     pub accepted: usize,
     /// Why it stopped, if not for a full send buffer.
     pub error: Option<SocketError>,
@@ -381,13 +379,13 @@ pub struct DriverStats {
     pub short_sends: u64,
     /// Connections that could not be accepted, for lack of descriptors mostly.
     pub accepts_failed: u64,
-    /// What TCP did for the connections that were opened from here.
+    /// TCP statistics of connections opened from here.
     pub tcp: TcpStats,
-    /// What AF_XDP counts beside.
+    /// Additional counters of AF_XDP.
     pub xdp: xdp::XdpStats,
 }
 
-/// What a thread has used of its CPU, since it started.
+/// CPU time of a thread since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     /// User and system time.
@@ -399,7 +397,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// What came after `earlier`.
+    /// The difference from `earlier`.
     pub fn since(self, earlier: CpuTime) -> CpuTime {
         CpuTime {
             used: self.used.saturating_sub(earlier.used),
@@ -414,8 +412,8 @@ pub trait Driver {
     /// Reads the clock.
     fn now(&mut self) -> Instant;
 
-    /// An instant of the standard library to stand for [`Instant::ZERO`]: QUIC counts in these.
-    /// Only their differences matter, so that any will do, also where time is virtual.
+    /// The standard library's instant for [`Instant::ZERO`], for QUIC. Only differences matter, so
+    /// any instant will do, even in virtual time.
     fn epoch(&self) -> std::time::Instant {
         std::time::Instant::now()
     }
@@ -423,13 +421,13 @@ pub trait Driver {
     /// Time since 1970, for TSIG and certificates; virtual in the simulator.
     fn unix_time(&self) -> Duration;
 
-    /// A seed for what nobody may foretell (message and connection IDs, keys): the system's random
-    /// numbers. The simulator's follows from its own seed.
+    /// A seed for unpredictable values (message and connection IDs, keys), from the system's random
+    /// numbers. The simulator derives it from its own seed.
     fn seed(&self) -> [u8; random::SEED_OCTETS] {
         random::seed()
     }
 
-    /// What the calling thread has used of its CPU; zero in the simulator.
+    /// CPU time of the calling thread; zero in the simulator.
     fn cpu_time(&self) -> CpuTime {
         CpuTime::default()
     }
@@ -443,7 +441,7 @@ pub trait Driver {
     /// Opens a listening stream socket; [`Event::Accepted`] follows for each connection.
     fn listen_tcp(&mut self, spec: &SocketSpec) -> io::Result<SocketId>;
 
-    /// True if the peer took octets of ours from the SYN (RFC 7413).
+    /// True if the peer accepted our data in the SYN (RFC 7413).
     fn was_fast_opened(&self, _socket: SocketId) -> bool {
         false
     }
@@ -454,11 +452,11 @@ pub trait Driver {
     /// Sends datagrams on `socket`, in order. Uses offload where it can.
     fn send_datagrams(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted;
 
-    /// Appends when datagrams of `socket` left of which that was not known yet, in the order in
-    /// which it became known. Empty unless they are stamped ([`StampSource`]).
+    /// Appends the new send timestamps of `socket`'s datagrams, in the order in which they became
+    /// available. Empty without timestamps ([`StampSource`]).
     fn read_send_stamps(&mut self, _socket: SocketId, _stamps: &mut Vec<SendStamp>) {}
 
-    /// Writes octets to a stream; returns how many were taken. Fewer than given means that the
+    /// Writes octets to a stream; returns how many were accepted. Fewer than given means that the
     /// stream blocks and [`Event::Writable`] will follow.
     fn send_bytes(&mut self, socket: SocketId, bytes: &[u8]) -> Result<usize, SocketError>;
 
@@ -466,7 +464,7 @@ pub trait Driver {
     /// receive buffer fills up and the peer blocks.
     fn pause_reading(&mut self, socket: SocketId, paused: bool);
 
-    /// Says that nothing more will be sent on a stream (FIN); what the peer sends still arrives.
+    /// Ends sending on a stream (FIN); data from the peer still arrives.
     fn finish_sending(&mut self, socket: SocketId);
 
     /// Closes a socket at once; no event for it is delivered afterwards.

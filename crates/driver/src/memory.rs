@@ -1,10 +1,10 @@
-//! The memory of a process that may have no more of it.
+//! Ends the process with an error message when it is out of memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The system's allocator, but for its end: where it has nothing left to give (`ulimit -v`, a
-/// control group), the process ends with an error and a hint, and exit code 1, instead of an abort.
+/// The system's allocator, except that when it is out of memory (`ulimit -v`, a control group) the
+/// process ends with an error, a hint and exit code 1 instead of an abort.
 ///
 /// A binary uses it by `#[global_allocator]`. Costs a comparison an allocation.
 pub struct Memory;
@@ -52,15 +52,14 @@ fn given(memory: *mut u8) -> *mut u8 {
     memory
 }
 
-/// Whether a thread has said that there is no more memory.
+/// Whether a thread has reported the lack of memory.
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Says that there is no more memory, once whatever the number of threads that find it, and ends
-/// the process. Allocates nothing.
+/// Reports the lack of memory, once for all threads, and ends the process. Allocates nothing.
 #[cold]
 pub fn exhausted() -> ! {
     if !IS_TOLD.swap(true, Ordering::SeqCst) {
-        // SAFETY: the message is valid for its length. What cannot be written cannot be told.
+        // SAFETY: the message is valid for its length. A failed write is ignored.
         unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
         // SAFETY: ends the process without running anything of it, which might allocate.
         unsafe { libc::_exit(EXIT_CODE) };
@@ -71,7 +70,7 @@ pub fn exhausted() -> ! {
     }
 }
 
-/// Address space that the C library asks for at once, for a thread's own part of the heap.
+/// Address space that the C library maps at once for a thread's heap arena.
 const HEAP_OCTETS: usize = 64 << 20;
 
 /// Ends the process as [`exhausted`] does where the C library would abort it: glibc does so in a
@@ -87,7 +86,7 @@ extern "C" fn on_abort(_: libc::c_int) {
     if IS_TOLD.load(Ordering::SeqCst) || !has_room() {
         exhausted();
     }
-    // The C library goes on and ends the process.
+    // The C library continues and ends the process.
 }
 
 fn has_room() -> bool {

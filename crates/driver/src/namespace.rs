@@ -1,4 +1,4 @@
-//! Which network a thread belongs to.
+//! The network namespace of a thread.
 
 use std::fs::File;
 use std::io;
@@ -28,11 +28,11 @@ pub fn enter_new() -> io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// The mark of the calling thread's network namespace: the alias of its loopback interface, where
-/// whoever made it can say so (`ip link set lo alias MARK`). Empty if nobody did.
+/// The mark of the calling thread's network namespace: the alias of its loopback interface, which
+/// its creator can set (`ip link set lo alias MARK`). Empty if not set.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// The kernel does not report it.
 pub fn mark() -> io::Result<String> {
     const LOOPBACK: u32 = 1;
     Ok(Netlink::open()?.link(LOOPBACK)?.alias)

@@ -1,6 +1,6 @@
-//! What the kernel knows of interfaces, routes and neighbours, asked over netlink (RFC 3549).
+//! Interfaces, routes and neighbours of the kernel, read over netlink (RFC 3549).
 //!
-//! One question at a time on a socket of its own; nothing here is on the data path.
+//! One request at a time on a separate socket; nothing here is on the data path.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -60,14 +60,14 @@ const ANSWER_OCTETS_MAX: usize = 64 << 10;
 /// A link-layer address of Ethernet.
 pub(crate) type Mac = [u8; 6];
 
-/// What is told of an interface.
+/// Properties of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) mac: Mac,
     pub(crate) mtu: u32,
     /// `veth`, `vlan`, `bridge` and so on; empty for a network card.
     pub(crate) kind: String,
-    /// What somebody wrote on it; empty without.
+    /// Its alias; empty without one.
     pub(crate) alias: String,
     /// The interface below, of a VLAN; the other end, of a veth pair.
     pub(crate) below: Option<u32>,
@@ -80,7 +80,7 @@ pub(crate) struct Link {
     pub(crate) dropped: Dropped,
 }
 
-/// Frames that an interface dropped since it was made, whoever they were of.
+/// Frames that an interface dropped since it was created, of all senders and receivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// On receiving: `rx_dropped` and `rx_missed_errors`, which do not overlap.
@@ -89,12 +89,12 @@ pub struct Dropped {
     pub sent: u64,
 }
 
-/// Where datagrams to an address go.
+/// The route of datagrams to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     /// By index.
     pub(crate) interface: u32,
-    /// Who forwards them; none if the receiver is on the link.
+    /// The gateway; none if the receiver is on the link.
     pub(crate) gateway: Option<IpAddr>,
 }
 
@@ -122,7 +122,7 @@ impl Netlink {
         self.link_in(None, index)
     }
 
-    /// As [`Netlink::link`], in the network namespace that this one gives that number.
+    /// As [`Netlink::link`], in the network namespace with that number in this one.
     pub(crate) fn link_in(&self, namespace: Option<u32>, index: u32) -> io::Result<Link> {
         // struct ifinfomsg: family, padding, type, index, flags, change.
         let mut body = [0_u8; 16];
@@ -151,7 +151,7 @@ impl Netlink {
         Ok(link)
     }
 
-    /// The way to `to`, for datagrams from `from`; to link-local addresses over `interface`.
+    /// The route to `to`, for datagrams from `from`; to link-local addresses over `interface`.
     pub(crate) fn route(&self, to: IpAddr, from: IpAddr, interface: u32) -> io::Result<Route> {
         // struct rtmsg: family, lengths of destination and source, TOS, table and so on.
         let mut body = [0_u8; 12];
@@ -202,7 +202,7 @@ impl Netlink {
         Ok(found.and_then(|(_, value)| value.try_into().ok()))
     }
 
-    /// Asks, and returns what follows the header of the one answer.
+    /// Sends a request, and returns the content of the only response after its header.
     fn ask(&self, what: u16, body: &[u8], of: &[(u16, Vec<u8>)]) -> io::Result<Vec<u8>> {
         self.send((what, NLM_F_REQUEST), body, of)?;
         let answer = self.receive()?;
@@ -213,13 +213,13 @@ impl Netlink {
         }
     }
 
-    /// Tells the kernel to do something.
+    /// Sends a command to the kernel.
     fn tell(&self, what: u16, body: &[u8], of: &[(u16, Vec<u8>)]) -> io::Result<()> {
         self.send((what, NLM_F_REQUEST | NLM_F_ACK), body, of)?;
         refusal(message(&self.receive()?)?.1)
     }
 
-    /// Asks for all that there are of something; what follows the header of each.
+    /// Requests a dump; returns the content of each message after its header.
     fn ask_for_all(
         &self,
         what: u16,
@@ -271,7 +271,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// What the kernel says next, which may be several messages.
+    /// Reads the next datagram of the kernel, which may hold several messages.
     fn receive(&self) -> io::Result<Vec<u8>> {
         let mut answer = vec![0; ANSWER_OCTETS_MAX];
         // SAFETY: the buffer is valid for its length.
@@ -295,7 +295,7 @@ fn message(octets: &[u8]) -> io::Result<(u16, &[u8], &[u8])> {
     Ok((kind, body, rest))
 }
 
-/// What struct rtnl_link_stats64 (linux/if_link.h) says of frames that were dropped.
+/// Dropped frames in a struct rtnl_link_stats64 (linux/if_link.h).
 fn dropped(statistics: &[u8]) -> Dropped {
     let counter = |place: usize| {
         let octets = statistics.get(place * 8..place * 8 + 8)?;
@@ -308,7 +308,7 @@ fn dropped(statistics: &[u8]) -> Dropped {
     }
 }
 
-/// What a message of type NLMSG_ERROR says, which may be that there is none.
+/// The error in a message of type NLMSG_ERROR, which may be success.
 fn refusal(body: &[u8]) -> io::Result<()> {
     let errno = body.get(..4).and_then(number);
     match errno.map(|errno| (errno as i32).wrapping_neg()) {
@@ -369,8 +369,8 @@ impl Generic {
         Ok(answers.iter().filter_map(value).collect())
     }
 
-    /// Lets a timer look for what has arrived at a NAPI instance, in place of an interrupt, until
-    /// it has found nothing so many times; all zero for an interrupt each time.
+    /// Lets a timer poll a NAPI instance instead of interrupts, until it has found nothing this
+    /// number of times; all zero for an interrupt each time.
     pub(crate) fn defer_interrupts(&self, napi: u32, rounds: u32, timer_ns: u32) -> io::Result<()> {
         let of = [
             (NETDEV_A_NAPI_ID, napi),
@@ -383,11 +383,11 @@ impl Generic {
     }
 }
 
-/// Tells when something changes that others than we may change too.
+/// Notifies of changes in the kernel's tables by any program.
 pub(crate) struct Changes(OwnedFd);
 
 impl Changes {
-    /// What the kernel learns of neighbours.
+    /// Changes of neighbours.
     pub(crate) fn of_neighbours() -> io::Result<Changes> {
         Changes::of(libc::RTMGRP_NEIGH)
     }
@@ -433,7 +433,7 @@ impl Changes {
         !has_ended
     }
 
-    /// What a change was does not matter: whoever waits looks at the table.
+    /// The content of a change is ignored: the caller reads the table.
     fn forget(&self) {
         let mut change = [0_u8; 512];
         let (fd, place) = (self.0.as_raw_fd(), change.as_mut_ptr().cast());

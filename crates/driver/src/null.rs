@@ -1,16 +1,16 @@
 //! A network that costs nothing: two drivers in memory, each the only peer of the other.
 //!
-//! What one end sends, the other has at once: no system call, no delay, no loss, no limit. What is
-//! left of a worker's turn is what the worker itself needs, which is what this driver is for; the
-//! ends are stepped in turn on one thread, so that the turns of one can be timed, or their
-//! instructions counted, apart from those of the other.
+//! The other end receives immediately: no system call, no delay, no loss, no limit. So only the
+//! worker's own cost is left in its turn, which this driver serves to measure. The ends are stepped
+//! in turn on one thread, so that the turns of one can be timed, or their instructions counted,
+//! separately.
 //!
 //! Order of calls: [`pair`]; the server's end listens before the client's end opens its sockets;
 //! then a turn of either and [`Driver::wait`], in a loop. Waiting never sleeps.
 //!
-//! Not modelled: anything that slows down or goes wrong. A datagram for an address where nobody
-//! listens is gone, as it would be on a network; queues are as long as what is sent makes them,
-//! which in a closed loop is what is outstanding. For the network's faults there is [`crate::sim`].
+//! Not modelled: delays and faults; for these there is [`crate::sim`]. A datagram to an address
+//! without a socket is dropped, as on a network. Queues are unbounded; in a closed loop they hold
+//! at most the outstanding queries.
 
 #![forbid(unsafe_code)]
 
@@ -35,17 +35,17 @@ use crate::{
 use end::End;
 use socket::{Stream, StreamEnd};
 
-/// By how much the time goes on with each wait, where it is virtual: a round trip of a fast
-/// network, so that timers of the protocols fire about as often as there.
+/// Step of virtual time at each wait: a round trip of a fast network, so that the protocols' timers
+/// fire about as often as there.
 const STEP: Duration = Duration::from_micros(10);
 
-/// What the two ends take for the time.
+/// The clock of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullTime {
     /// The machine's clock, read whenever a worker asks: part of what a query costs.
     Real,
-    /// Goes on by 10 us with each wait, or to the instant waited for if nothing else is ready:
-    /// the same in every run, however slowly it is executed.
+    /// Advances by 10 us with each wait, or to the instant waited for if nothing else is ready: the
+    /// same in every run, however slowly it is executed.
     Virtual,
 }
 
@@ -206,7 +206,7 @@ impl Driver for NullDriver {
         true
     }
 
-    /// Returns at once. Virtual time goes on, to `until` if neither end has anything to receive.
+    /// Returns at once. Virtual time advances, to `until` if neither end has anything to receive.
     fn wait(&mut self, until: Instant) {
         let mut shared = self.shared.borrow_mut();
         shared.ends[self.side].stats.waits += 1;

@@ -1,4 +1,4 @@
-//! What nobody can foretell: the system's random numbers.
+//! The system's random numbers.
 
 use crate::clock::Clock;
 
@@ -9,7 +9,7 @@ pub const SEED_OCTETS: usize = 32;
 pub fn seed() -> [u8; SEED_OCTETS] {
     let mut seed = [0; SEED_OCTETS];
     if getrandom::fill(&mut seed).is_err() {
-        // No kernel that Throng runs on lacks them. Different each time is the next best.
+        // Every supported kernel has them. The fallback is at least different each time.
         let time = Clock::unix_time().as_nanos();
         seed[..16].copy_from_slice(&time.to_le_bytes());
         seed[16..20].copy_from_slice(&std::process::id().to_le_bytes());

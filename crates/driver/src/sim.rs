@@ -7,17 +7,17 @@
 //! seen here is exactly what the network and the waiting added.
 //!
 //! [`World::run`] drives workers: [`Driver::wait`](crate::Driver::wait) returns at once and only
-//! notes when its worker wants its next turn; the turn comes then, or when something arrived.
+//! records when its worker's next turn is due; the turn comes then, or when something arrives.
 //! Without it, alternate calls of the driver with [`World::advance_to`].
 //!
-//! Datagrams are delayed, lost, doubled and overtaken as [`Link`] says. A stream keeps its order;
-//! a lost segment arrives a retransmission timeout later (RFC 6298) and holds up all behind it.
-//! A connected datagram socket receives from every source, as it would over AF_XDP, so that
-//! whoever owns it has to check the source itself.
+//! [`Link`] defines delay, loss, duplication and reordering of datagrams. A stream keeps its order;
+//! a lost segment arrives a retransmission timeout later (RFC 6298) and delays all later ones. A
+//! connected datagram socket receives from every source, as over AF_XDP, so its owner has to check
+//! the source.
 //!
 //! Not modelled: bandwidth and queues, receive buffers of datagram sockets (no
 //! [`receive_drops`](crate::DriverStats::receive_drops)), offload, congestion control, and
-//! TIME_WAIT. The backlog of a listener is what [`SimDriver::set_backlog_room`] says.
+//! TIME_WAIT. [`SimDriver::set_backlog_room`] sets the backlog of a listener.
 
 #![forbid(unsafe_code)]
 
@@ -86,16 +86,16 @@ impl World {
         self.state.borrow_mut().advance_to(at);
     }
 
-    /// Lets a datagram arrive at `to` at the instant `at` (or now, if that has passed) that
-    /// claims to come from `from`. Nobody needs to have that address, and no [`Link`] delays or
-    /// loses it; a [`Stall`] of the receiver holds it.
+    /// Lets a datagram arrive at `to` at the instant `at` (or now, if that has passed) that claims
+    /// to come from `from`. That address need not exist, and no [`Link`] delays or loses the
+    /// datagram; a [`Stall`] of the receiver holds it.
     pub fn inject_datagram(&self, from: SocketAddr, to: SocketAddr, octets: &[u8], at: Instant) {
         self.state
             .borrow_mut()
             .inject_datagram(from, to, octets, at);
     }
 
-    /// What the network did so far.
+    /// The network's counters so far.
     pub fn network_stats(&self) -> NetworkStats {
         self.state.borrow().network_stats()
     }

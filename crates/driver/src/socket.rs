@@ -39,8 +39,8 @@ pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result
 const MEMINFO_NUMBERS: usize = 9;
 const MEMINFO_DROPS: usize = 8;
 
-/// Datagrams that a socket's full receive buffer dropped: SO_RXQ_OVFL tells of those before the
-/// last datagram that was read alone.
+/// Datagrams that a socket's full receive buffer dropped: SO_RXQ_OVFL only counts those before the
+/// last datagram that was read.
 pub(super) fn receive_drops(fd: &OwnedFd) -> Option<u32> {
     let mut numbers = [0_u32; MEMINFO_NUMBERS];
     let mut length = size_of_val(&numbers) as libc::socklen_t;
@@ -86,7 +86,7 @@ pub(super) fn open_tcp(
     set_no_delay(&fd)?;
     do_not_pace(&fd);
     if spec.fast_open {
-        // Where the host has it switched off, this is a connection like any other.
+        // If the host has disabled it, this is an ordinary connection.
         let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1);
     }
     bind(&fd, spec)?;
@@ -145,13 +145,13 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAd
     Ok(Some((fd, peer)))
 }
 
-/// Makes a stream send at once what it is given.
+/// Makes a stream send written data at once (TCP_NODELAY).
 pub(super) fn set_no_delay(fd: &OwnedFd) -> io::Result<()> {
     set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 
-/// Takes a stream from BBR, where that is the host's default: it spreads segments over time, so
-/// that queries leave after they were counted as sent, and its timers cost CPU time at both ends.
+/// Replaces BBR if it is the host's default: its pacing delays queries after they were counted as
+/// sent, and its timers cost CPU time at both ends.
 fn do_not_pace(fd: &OwnedFd) {
     /// Without pacing, and in every kernel.
     const PLAIN: &[u8] = b"reno";
@@ -175,10 +175,10 @@ fn do_not_pace(fd: &OwnedFd) {
     }
 }
 
-/// Acknowledges what has come and, until it leaves that mode by itself, what comes (tcp(7)): after
-/// each read, for the kernel begins to delay again whenever something is sent.
+/// Enables quick acknowledgements (tcp(7)); called after each read, because the kernel returns to
+/// delayed ones whenever something is sent.
 pub(super) fn acknowledge_now(fd: &OwnedFd) {
-    // A stream that is broken tells so by its next event.
+    // A failed stream reports it with its next event.
     let _ = set(fd, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
 }
 
@@ -192,8 +192,8 @@ pub(super) fn peer_addr(fd: &OwnedFd) -> io::Result<SocketAddr> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
 }
 
-/// Ends both directions, or only sending; fails only for a socket that is broken already, which
-/// its next event tells.
+/// Ends both directions, or only sending; fails only for a broken socket, whose next event reports
+/// it.
 pub(super) fn shut_down(fd: &OwnedFd, how: libc::c_int) {
     // SAFETY: a plain system call on an open descriptor.
     unsafe { libc::shutdown(fd.as_raw_fd(), how) };
@@ -289,7 +289,7 @@ fn connect(fd: &OwnedFd, peer: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets both buffers, past the sysctl maxima if we have the right to.
+/// Sets both buffers, beyond the sysctl maxima if privileges allow.
 fn set_buffers(fd: &OwnedFd, octets: u32) {
     let value = i32::try_from(octets).unwrap_or(i32::MAX);
     for (force, plain) in [

@@ -1,11 +1,11 @@
-//! The table of a driver's sockets: dense places, each with the number of its owner.
+//! The table of a driver's sockets: dense slots, each with a generation.
 
 use crate::SocketId;
 
-/// Generations count up to here and start again: so many bits travel with a request of io_uring.
+/// Generations wrap around after this: a request of io_uring carries this number of bits.
 pub(crate) const GENERATION_MAX: u32 = 0x00ff_ffff;
 
-/// Sockets by [`SocketId`]; a place is used again after a close, under a new generation.
+/// Sockets by [`SocketId`]; a slot is reused after a close, under a new generation.
 pub(crate) struct Table<S> {
     entries: Vec<Entry<S>>,
     free: Vec<u32>,
@@ -59,7 +59,7 @@ impl<S> Table<S> {
         socket.filter(|_| entry.generation == id.generation)
     }
 
-    /// Takes a socket out; its identity is nobody's from now on.
+    /// Removes a socket; its identity is invalid from now on.
     pub(crate) fn remove(&mut self, id: SocketId) -> Option<S> {
         self.get(id)?;
         let entry = &mut self.entries[id.index as usize];

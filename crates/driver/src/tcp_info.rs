@@ -1,4 +1,4 @@
-//! What the kernel knows of a TCP connection: `struct tcp_info` of linux/tcp.h, which only grows.
+//! The kernel's statistics of a TCP connection: `struct tcp_info` of linux/tcp.h, which only grows.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -13,27 +13,27 @@ const RECEIVED_AT: usize = 128;
 const SEGMENTS_AT: usize = 136;
 const DUPLICATES_AT: usize = 216;
 
-/// In the options: the peer took octets from our SYN (RFC 7413).
+/// Bit of the options: the peer accepted data in our SYN (RFC 7413).
 const SYN_DATA: u8 = 32;
 
-/// Connections that are all read when they are closed; of those beyond one in [`READ_EACH`] is, so
-/// that a run that opens one for each query pays little.
+/// Up to this number, the statistics of every closed connection are read; beyond it, those of one
+/// in [`READ_EACH`], so that a run with a connection for each query pays little.
 const READ_FIRST: u64 = 10_000;
 const READ_EACH: u64 = 16;
 
-/// What TCP did for the connections that we opened, as their sockets knew when they were closed.
+/// TCP statistics of the connections that we opened, read when they were closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpStats {
     /// Connections closed.
     pub closed: u64,
-    /// Of those, the ones that were asked; all that follows is of these.
+    /// Connections whose statistics were read; all further counters are of these.
     pub read: u64,
     /// Segments sent, acknowledgements and repeated ones included.
     pub segments_sent: u64,
     /// Segments sent again.
     pub segments_repeated: u64,
-    /// Segments of which the peer said that it had them already (DSACK, RFC 2883): they were sent
-    /// again for nothing, for none was lost.
+    /// Segments that the peer reported as duplicates (DSACK, RFC 2883): retransmitted although none
+    /// was lost.
     pub segments_repeated_in_vain: u64,
     /// Segments sent again on connections from which no octet was received.
     pub segments_repeated_unanswered: u64,
@@ -44,7 +44,7 @@ pub struct TcpStats {
 }
 
 impl TcpStats {
-    /// Notes that a connection of ours is about to be closed.
+    /// Records a connection of ours that is about to be closed.
     pub(crate) fn note_close(&mut self, fd: &OwnedFd) {
         self.closed += 1;
         if self.closed > READ_FIRST && !self.closed.is_multiple_of(READ_EACH) {
@@ -137,7 +137,7 @@ mod tests {
             ..TcpStats::default()
         };
         stats.note_close(&socket);
-        // A socket of another kind tells nothing, and is no error.
+        // A socket of another kind has no statistics; that is not an error.
         assert_eq!((stats.closed, stats.read), (READ_FIRST + 1, 0));
     }
 }

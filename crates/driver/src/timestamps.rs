@@ -3,14 +3,14 @@
 //!
 //! A socket that is stamped numbers its datagrams (SOF_TIMESTAMPING_OPT_ID). The stamp of each that
 //! leaves comes back through the socket's error queue, with its number and without its octets
-//! (OPT_TSONLY); that of each that arrives comes with it. The clock of the stamps is another than
-//! the driver's: both are read together every 10 ms. A step of the one falsifies little, and what
-//! it falsifies can mostly not be true: whoever compares the instants sees that.
+//! (OPT_TSONLY); that of each that arrives comes with it. The timestamps' clock differs from the
+//! driver's: both are read together every 10 ms. If one of them is stepped, few timestamps are
+//! wrong, and most wrong ones are impossible, which a comparison of the instants detects.
 //!
-//! Stamps can be missing: the error queue shares the receive buffer, and a send that fails leaves
-//! the numbering in doubt, because kernels differ in whether they count a datagram that they did
-//! not send. What is numbered after it is told nothing of, until all before has left the host;
-//! then the numbering begins anew.
+//! Timestamps can be missing: the error queue shares the receive buffer, and a failed send makes
+//! the numbering uncertain, because kernels differ in whether they count a datagram that they did
+//! not send. Later datagrams get no timestamps until all earlier ones have left the host; then the
+//! numbering is restarted.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -29,7 +29,7 @@ use crate::{SendStamp, StampSource, card, socket};
 const STAMPS_MAX: usize = 64;
 /// Room for a stamp and its number, each a control message.
 const CONTROL_OCTETS: usize = 192;
-/// How long two readings of the clocks are believed.
+/// How long a pair of clock readings is used.
 const PAIR_FOR: Duration = Duration::from_millis(10);
 /// Times that both clocks are read, to take the closest: the thread may lose its CPU in between.
 const READINGS: usize = 3;
@@ -40,7 +40,7 @@ const TIMES: usize = 3;
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_OCTETS]);
 
-/// What is asked of a socket: stamps of what arrives.
+/// Socket option: timestamps of arrivals.
 fn receiving(source: StampSource) -> libc::c_uint {
     match source {
         StampSource::Kernel => libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE,
@@ -50,7 +50,7 @@ fn receiving(source: StampSource) -> libc::c_uint {
     }
 }
 
-/// What is asked beside: stamps of what leaves, numbered, without octets.
+/// In addition: timestamps of sent datagrams, numbered, without their octets.
 fn sending(source: StampSource) -> libc::c_uint {
     let of_source = match source {
         StampSource::Kernel => libc::SOF_TIMESTAMPING_TX_SOFTWARE,
@@ -67,7 +67,7 @@ fn place(source: StampSource) -> usize {
     }
 }
 
-/// What reading stamps needs, once a driver.
+/// State for reading timestamps, one per driver.
 pub(super) struct Timestamps {
     source: StampSource,
     /// The clock of the card that stamps, once it is known.
@@ -83,18 +83,19 @@ pub(super) struct Timestamps {
 /// The numbering of one socket's datagrams. Numbers wrap around.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbering {
-    /// Datagrams that the kernel has taken.
+    /// Datagrams that the kernel has accepted.
     sent: u32,
     /// What the kernel counts as 0.
     base: u32,
-    /// All before it have been heard of, or never will be.
+    /// The timestamps of all before it have come, or never will.
     heard: u32,
-    /// From this one on, the kernel's numbers may be others than ours.
+    /// From this one on, the kernel's numbers may differ from ours.
     doubtful_from: Option<u32>,
 }
 
 impl Numbering {
-    /// Notes that the kernel took so many datagrams, of which sending failed after `failed_after`.
+    /// Records that the kernel accepted datagrams, and that sending failed after `failed_after` of
+    /// them.
     pub(super) fn note_sent(&mut self, accepted: usize, failed_after: Option<usize>) {
         if let Some(place) = failed_after {
             let from = self.sent.wrapping_add(place as u32);
@@ -108,7 +109,8 @@ impl Numbering {
         self.doubtful_from.is_some()
     }
 
-    /// Ours for a number of the kernel's; none if it is in doubt, or of no datagram.
+    /// Converts a number of the kernel's to ours; none if it is uncertain or belongs to no
+    /// datagram.
     fn number(&mut self, key: u32) -> Option<u32> {
         let number = self.base.wrapping_add(key);
         let end = self.doubtful_from.unwrap_or(self.sent);
@@ -129,7 +131,7 @@ impl Numbering {
     }
 }
 
-/// Has datagrams of a socket stamped.
+/// Enables timestamps of a socket's datagrams.
 ///
 /// # Errors
 /// The kernel's, if it knows no such stamps.
@@ -195,15 +197,15 @@ impl Timestamps {
         }
     }
 
-    /// Begins to number a socket's datagrams anew if it is in doubt and nothing is on its way out,
-    /// so that no stamp of the old numbering can come any more.
+    /// Restarts the numbering of a socket's datagrams if it is uncertain and nothing is on its way
+    /// out, so that no timestamp of the old numbering can follow.
     pub(super) fn settle(&mut self, fd: &OwnedFd, numbering: &mut Numbering) {
         if !numbering.is_in_doubt() || !matches!(socket::unsent_octets(fd), Ok(0)) {
             return;
         }
         let off = ask(fd, receiving(self.source));
         while self.read_queue(fd) == STAMPS_MAX {}
-        // What cannot be switched on again stays in doubt, and gives no more stamps.
+        // If timestamps cannot be enabled again, the numbering stays uncertain, and no more come.
         if off.and_then(|()| enable(fd, self.source)).is_ok() {
             numbering.restart();
         }

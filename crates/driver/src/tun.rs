@@ -1,9 +1,8 @@
-//! A TUN device: an interface whose packets, from the IP header on, are this process's to read and
-//! to write.
+//! A TUN device: an interface whose packets, from the IP header on, this process reads and writes.
 //!
-//! It belongs to the network of the thread that makes it, and may be used from any thread. It is
-//! gone with its descriptor, so also when the process is killed. One call moves one packet: the
-//! kernel has no way to move several.
+//! It belongs to the network namespace of the thread that creates it, and may be used from any
+//! thread. It is removed with its descriptor, so also when the process is killed. One call moves
+//! one packet: the kernel cannot move several.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -24,7 +23,7 @@ pub const DEVICE: &str = "/dev/net/tun";
 /// The kernel puts in the first number that is free.
 const NAMES: &CStr = c"throng%d";
 
-/// One device, up as soon as somebody sets it up.
+/// One device, initially down.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
@@ -87,12 +86,12 @@ impl Tun {
     /// Lets the interface receive a packet. Its network has dealt with it when this returns.
     ///
     /// # Errors
-    /// The interface is down, or takes no such packet.
+    /// The interface is down, or refuses the packet.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         (&self.file).write(packet).map(drop)
     }
 
-    /// What the interface dropped so far: of what was sent, packets that nobody read in time.
+    /// Packets dropped so far because this process did not read them in time.
     ///
     /// # Errors
     /// The kernel does not tell.
@@ -136,7 +135,7 @@ mod tests {
             let ready = wait([tun, tun], end.as_fd(), Some(PATIENCE));
             assert_eq!(ready, [true, true, false]);
             let octets = tun.read(&mut buffer).unwrap().unwrap();
-            // The kernel has things of its own to say over IPv6.
+            // The kernel sends IPv6 packets of its own.
             if buffer[0] >> 4 == 4 {
                 break octets;
             }

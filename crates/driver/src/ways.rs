@@ -1,11 +1,10 @@
-//! Whether anything can leave this host for a target: over an interface that is up and has a
-//! carrier, by a route.
+//! Whether this host can reach the network towards a target: by a route over an interface that is
+//! up and has a carrier.
 //!
-//! The sockets do not tell. What TCP cannot send it keeps, and sends again later; a link without
-//! carrier drops datagrams that were sent, as far as anybody was told. So the kernel's tables are
-//! looked at, whenever the kernel says that interfaces, addresses or routes have changed, by a
-//! thread that sleeps otherwise. It says at once what somebody did, and within a second what became
-//! of a carrier.
+//! Sockets do not report this: TCP retransmits, and a link without carrier drops datagrams after
+//! the send has succeeded. So a thread reads the kernel's tables whenever the kernel reports a
+//! change of interfaces, addresses or routes. It notices configuration changes at once, and the
+//! loss of a carrier within a second.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -20,15 +19,15 @@ use proto::Instant;
 use crate::clock::Clock;
 use crate::netlink::{Changes, Netlink, wait_for};
 
-/// Pause between two looks: on some hosts routes come and go all the time.
+/// Pause between two reads: on some hosts routes change all the time.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Times kept of each target; a link that goes up and down more often is told of until then.
+/// Outages kept of each target; later ones of a flapping link are dropped.
 const CUTS_MAX: usize = 1_000;
 
-/// Where to, and from which address; the kernel's choice without one.
+/// Remote address and local address; the kernel chooses the latter if there is none.
 pub type Way = (SocketAddr, Option<IpAddr>);
 
-/// Watches the ways to some targets until it is told to end.
+/// Watches the routes to some targets until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     /// Closed to end it.
@@ -37,8 +36,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches, for each of some targets, the ways to it, as the network namespace of the calling
-    /// thread has them; instants are those of `clock`. None where the kernel does not let us.
+    /// Watches the routes to targets in the network namespace of the calling thread; instants are
+    /// those of `clock`. None if the kernel does not allow it.
     pub fn start(clock: Clock, targets: &[Vec<Way>]) -> Option<Watch> {
         let changes = Changes::of_ways().ok()?;
         let netlink = Netlink::open().ok()?;
@@ -51,7 +50,7 @@ impl Watch {
         Some(Watch { end, thread })
     }
 
-    /// When nothing could leave for each of the targets.
+    /// Outages of each target.
     pub fn end(self) -> Vec<Vec<Range<Instant>>> {
         drop(self.end);
         self.thread.join().unwrap_or_default()
@@ -75,7 +74,7 @@ fn watch(
     targets.into_iter().map(|target| target.end(now)).collect()
 }
 
-/// Of one target, when nothing could leave for it.
+/// Outages of one target.
 struct Target {
     /// Those that there were in the beginning, each with its own address.
     ways: Vec<(SocketAddr, IpAddr)>,
@@ -148,7 +147,7 @@ mod tests {
             vec![],
         ];
         let watch = Watch::start(Clock::start(), &targets).unwrap();
-        // A way that there never was is not watched.
+        // A target without a route at the start is not watched.
         assert_eq!(watch.end(), [vec![], vec![], vec![]]);
         let netlink = Netlink::open().unwrap();
         assert!(leads(&netlink, (local, [127, 0, 0, 1].into())));

@@ -83,7 +83,7 @@ impl End {
         Err(io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))
     }
 
-    /// The address of a client's stream. Nobody looks for it there, so that ports may repeat.
+    /// The address of a client's stream. It is never looked up, so ports may repeat.
     pub(super) fn local_of_stream(&mut self, spec: &SocketSpec) -> SocketAddr {
         let free = self.local(spec, |_, _| false);
         free.expect("an address that is never taken is free")
@@ -189,7 +189,7 @@ impl End {
     }
 
     /// Takes datagrams of the other end, from its socket at `from`: all are for the socket that it
-    /// is `connected` to, or each has its receiver. Those for nobody are gone.
+    /// is `connected` to, or each has its receiver. Those without a receiving socket are dropped.
     pub(super) fn deliver(
         &mut self,
         outgoing: &Outgoing,
@@ -274,7 +274,7 @@ impl End {
             };
             let event = socket.take(id, received);
             socket.is_queued = socket.is_ready();
-            // What else the socket has comes before that of others, in its own order.
+            // The socket's further deliveries come before those of others, in order.
             if !socket.is_queued || event.is_none() {
                 self.ready.pop_front();
             }

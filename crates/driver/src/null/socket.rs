@@ -1,4 +1,4 @@
-//! What one socket of the null network holds.
+//! One socket of the null network.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use crate::{Datagram, Event, Outgoing, Received, SocketError, SocketId};
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) local: SocketAddr,
-    /// It stands in its end's queue of those that have something.
+    /// It is in its end's queue of ready sockets.
     pub(super) is_queued: bool,
     pub(super) kind: Kind,
 }
@@ -69,7 +69,7 @@ pub(super) struct Stream {
     pub(super) other: Option<SocketId>,
     /// Octets that have arrived.
     pub(super) inbox: Vec<u8>,
-    /// That it is connected has not been told yet.
+    /// The connection has not been reported yet.
     is_new: bool,
     is_paused: bool,
     end: Option<StreamEnd>,
@@ -80,7 +80,7 @@ pub(super) struct Stream {
 pub(super) enum StreamEnd {
     Finished,
     Reset,
-    /// It has been told.
+    /// That has been reported.
     Told,
 }
 
@@ -157,7 +157,7 @@ impl Socket {
         }
     }
 
-    /// Moves what has arrived, of socket `id`, into `received`; says what it is.
+    /// Moves the next delivery of socket `id` into `received`; returns its event.
     pub(super) fn take(&mut self, id: SocketId, received: &mut Received) -> Option<Event> {
         received.socket = id;
         received.datagrams.clear();
@@ -167,9 +167,9 @@ impl Socket {
                 if inbox.datagrams.is_empty() {
                     return None;
                 }
-                // What is sent to a socket that is connected has only one sender.
+                // A connected socket has only one sender.
                 received.is_from_peer = peer.is_some();
-                // The memory of the last delivery takes what comes next.
+                // Reuse the memory of the last delivery.
                 std::mem::swap(&mut received.buffer, &mut inbox.octets);
                 std::mem::swap(&mut received.datagrams, &mut inbox.datagrams);
                 inbox.octets.clear();

@@ -1,19 +1,18 @@
-//! What the simulated network is like.
+//! Configuration of the simulated network.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use proto::Instant;
 
-/// Everything that shapes a world. With the same configuration and the same workers, a world
-/// takes the same course.
+/// The configuration of a world. The same configuration and workers give the same events.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
     /// Seed of every random choice of the network.
     pub seed: u64,
-    /// The way to every address that `links_towards` does not name.
+    /// The link to every address that `links_towards` does not name.
     pub link: Link,
-    /// The way to particular addresses; the first entry for an address counts.
+    /// Links to particular addresses; the first entry for an address counts.
     pub links_towards: Vec<(IpAddr, Link)>,
     /// Octets of one direction of a stream that may be under way or unread at the receiver.
     pub stream_window_octets: usize,
@@ -62,8 +61,8 @@ impl WorldConfig {
 pub struct Link {
     /// One-way delay of everything.
     pub delay: Duration,
-    /// What is added to it at random, for each datagram and segment anew. Datagrams overtake
-    /// each other when it is larger than the distance between them.
+    /// Random addition to it, for each datagram and segment. Datagrams are reordered if it exceeds
+    /// the distance between them.
     pub jitter: Jitter,
     /// Share of datagrams and segments that are lost, 0 to 1.
     pub loss_share: f64,
@@ -76,7 +75,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A faultless way that takes `delay`.
+    /// A link without faults that takes `delay`.
     pub const fn constant(delay: Duration) -> Self {
         Link {
             delay,
@@ -90,7 +89,7 @@ impl Link {
 }
 
 impl Default for Link {
-    /// A faultless way that takes 1 ms.
+    /// A link without faults that takes 1 ms.
     fn default() -> Self {
         Link::constant(Duration::from_millis(1))
     }
@@ -133,7 +132,7 @@ impl Outage {
 /// order in which it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Who receives nothing.
+    /// The address that receives nothing.
     pub address: IpAddr,
     /// When it begins.
     pub start: Instant,

@@ -32,13 +32,13 @@ impl SimDriver {
         SimDriver { state, endpoint }
     }
 
-    /// Which endpoint this is, for [`Stepper`](super::Stepper).
+    /// The ID of its endpoint, for [`Stepper`](super::Stepper).
     pub fn endpoint(&self) -> EndpointId {
         self.endpoint
     }
 
-    /// Lets so many more connections arrive at the listeners of this endpoint; a SYN beyond them
-    /// is lost, and repeated by its sender. Without a call, all arrive.
+    /// Sets how many more connections may arrive at the listeners of this endpoint; a SYN beyond
+    /// them is lost, and repeated by its sender. Without a call, all arrive.
     pub fn set_backlog_room(&mut self, connections: u32) {
         let mut state = self.state.borrow_mut();
         state.endpoints[self.endpoint.0].backlog_room = Some(connections);
@@ -54,7 +54,7 @@ impl SimDriver {
 
 impl Drop for SimDriver {
     fn drop(&mut self) {
-        // A panic elsewhere may have left the world borrowed; it is then past caring.
+        // A panic elsewhere may have left the world borrowed; its state then no longer matters.
         if let Ok(mut state) = self.state.try_borrow_mut() {
             state.close_endpoint(self.endpoint.0);
         }
@@ -129,8 +129,8 @@ impl Driver for SimDriver {
             .send_bytes(self.owner(socket), bytes)
     }
 
-    /// As a peer that is stuck: its octets stay where they are, its end goes unnoticed, and the
-    /// sender's window fills. A reset still shows.
+    /// Like a stuck process: data stays unread, FIN goes unnoticed, and the sender's window fills.
+    /// A reset is still delivered.
     fn pause_reading(&mut self, socket: SocketId, paused: bool) {
         let owner = self.owner(socket);
         self.state.borrow_mut().pause_stream(owner, paused);
@@ -149,7 +149,7 @@ impl Driver for SimDriver {
         self.state.borrow_mut().receive(self.endpoint.0, received)
     }
 
-    /// Notes when the worker wants its next turn, and returns at once.
+    /// Records when the worker's next turn is due, and returns at once.
     fn wait(&mut self, until: Instant) {
         let endpoint = &mut self.state.borrow_mut().endpoints[self.endpoint.0];
         endpoint.wake_up = until;

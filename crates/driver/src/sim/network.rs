@@ -1,4 +1,4 @@
-//! Chance and delay: when, if ever, something that is sent arrives.
+//! Loss and delay: when, if ever, something that is sent arrives.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::config::{Jitter, Link, WorldConfig};
 
-/// What a simulated network did, cumulative.
+/// Counters of a simulated network, cumulative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStats {
-    /// Datagrams lost by chance or in an outage.
+    /// Datagrams lost at random or in an outage.
     pub datagrams_lost: u64,
     /// Datagrams that arrived twice.
     pub datagrams_duplicated: u64,
@@ -111,7 +111,7 @@ impl Network {
     }
 
     /// When a SYN that was dropped at `now` arrives again, and how often it was repeated by then.
-    /// It was on its way as long each time.
+    /// Each transmission takes equally long.
     pub(super) fn repeated_syn(
         &mut self,
         now: Instant,
@@ -131,7 +131,7 @@ impl Network {
         Err(GaveUp(at))
     }
 
-    /// When a segment that nobody repeats arrives, such as the RST of a close.
+    /// When a segment arrives that is not retransmitted, such as the RST of a close.
     pub(super) fn unrepeated_segment(&mut self, now: Instant, to: IpAddr) -> Option<Instant> {
         let link = self.link(to);
         if self.loses(&link, now) {
@@ -141,7 +141,7 @@ impl Network {
         Some(now + self.delay(&link))
     }
 
-    /// When that which arrives at `arrival` is delivered, given the stalls of the address.
+    /// When an arrival at `arrival` is delivered, given the stalls of the address.
     pub(super) fn held_until(&self, to: IpAddr, arrival: Instant) -> Instant {
         let mut at = arrival;
         // One stall may end within another; each round is strictly later than the one before.

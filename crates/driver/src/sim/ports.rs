@@ -1,4 +1,4 @@
-//! Who is bound where, and which local ports are free.
+//! Bound addresses, and free local ports.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -74,7 +74,7 @@ impl Bindings {
         bound.owners.push(owner);
     }
 
-    /// Frees the address, if nobody shares it.
+    /// Frees the address, unless it is shared.
     pub(super) fn unbind(&mut self, local: SocketAddr, owner: Owner) {
         let Some(bound) = self.bound.get_mut(&local) else {
             return;
@@ -116,14 +116,14 @@ impl StreamPorts {
         self.pairs.insert((local, peer)).then_some(local)
     }
 
-    /// Frees what [`StreamPorts::claim`] took.
+    /// Frees an address from [`StreamPorts::claim`].
     pub(super) fn release(&mut self, local: SocketAddr, peer: SocketAddr) {
         self.pairs.remove(&(local, peer));
     }
 }
 
-/// Hashes addresses a word at a time. Tables of them are only looked into, never gone through, so
-/// that nothing depends on their order.
+/// Hashes addresses a word at a time. These tables are never iterated, so nothing depends on their
+/// order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AddressHasher(u64);
 

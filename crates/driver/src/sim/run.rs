@@ -7,19 +7,18 @@ use proto::Instant;
 
 use super::{EndpointId, World};
 
-/// What a worker's turn says about the turns to come.
+/// When a worker needs its next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It wants another turn when something arrives, or when it last asked
-    /// [`Driver::wait`](crate::Driver::wait) to wake it.
+    /// When something arrives, or at the instant of its last [`Driver::wait`](crate::Driver::wait).
     Waiting,
     /// It is stopped, as a process is by SIGSTOP: no turn before this instant, whatever arrives.
     Stopped(Instant),
-    /// It has done what it had to and wants no more turns.
+    /// It has finished and needs no more turns.
     Finished,
 }
 
-/// A worker of a simulated run: its endpoint and what it does in one turn. A turn receives all
+/// A worker of a simulated run: its endpoint, and the function for one turn. A turn receives all
 /// that is ready, sends what it wants and calls [`Driver::wait`](crate::Driver::wait) last.
 pub struct Stepper<'a> {
     endpoint: EndpointId,
@@ -41,7 +40,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// A worker that goes on for as long as others lead, such as a responder's.
+    /// A worker that runs until the leading ones end, such as a responder's.
     pub fn serving(endpoint: EndpointId, turn: impl FnMut() -> Turn + 'a) -> Self {
         Stepper {
             endpoint,
@@ -63,13 +62,13 @@ impl fmt::Debug for Stepper<'_> {
     }
 }
 
-/// How far a run may go before it is given up.
+/// Limits at which a run is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// No turn is given later than this.
     pub until: Instant,
-    /// Most turns of all workers together without the time going on; checked when each that was
-    /// due has had its turn.
+    /// Most turns of all workers together at one instant; checked when each that was due has had
+    /// its turn.
     pub turns_at_once_max: u64,
 }
 
@@ -83,7 +82,7 @@ impl Default for Bounds {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunStats {
     /// When the last leading worker finished.
@@ -95,7 +94,7 @@ pub struct RunStats {
 /// Why a run was given up with leading workers unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// Nothing is under way and nobody waits for a timer: nothing will ever happen again.
+    /// Nothing is under way and no timer is set: nothing will ever happen again.
     Idle {
         /// When everything came to rest.
         at: Instant,
@@ -105,7 +104,7 @@ pub enum RunError {
         /// When it would have happened.
         next: Instant,
     },
-    /// [`Bounds::turns_at_once_max`] is used up: a worker never lets the time go on.
+    /// [`Bounds::turns_at_once_max`] is used up: a worker never lets the time advance.
     OutOfTurns {
         /// The virtual time.
         at: Instant,
@@ -189,7 +188,7 @@ impl World {
         }
     }
 
-    /// Gives one worker its turn if it is due; says whether it was.
+    /// Gives one worker its turn if it is due; true if it was.
     fn step_if_due(&self, stepper: &mut Stepper<'_>) -> bool {
         if stepper.finished {
             return false;

@@ -25,7 +25,7 @@ pub(super) struct Socket {
     pub(super) local: SocketAddr,
     pub(super) peer: Option<SocketAddr>,
     pub(super) kind: Kind,
-    /// It stands in the endpoint's queue of ready sockets.
+    /// It is in the endpoint's queue of ready sockets.
     queued: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct DatagramInbox {
     left: (u32, Instant),
 }
 
-/// How far a stream has come.
+/// State of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamState {
     Opening,
@@ -64,15 +64,15 @@ pub(super) struct Stream {
     pub(super) unread_octets: usize,
     /// When the last segment sent arrives; the next one cannot arrive earlier.
     pub(super) last_arrival: Instant,
-    /// A segment could not be delivered at all: what is sent from now on goes nowhere.
+    /// A segment could not be delivered: data sent from now on is lost.
     pub(super) cut: bool,
-    /// The sender was told that it must wait for room.
+    /// The sender was blocked, and waits for room.
     pub(super) blocked: bool,
     /// FIN was sent: this end sends nothing more.
     pub(super) finished: bool,
-    /// The owner does not read for now.
+    /// The owner has paused reading.
     pub(super) paused: bool,
-    /// The listener whose owner does not know of this stream yet.
+    /// The listener that has not reported this stream to its owner yet.
     pub(super) not_accepted: Option<SocketId>,
     pub(super) inbox: VecDeque<u8>,
     pub(super) connected: bool,
@@ -161,13 +161,13 @@ impl Stream {
 }
 
 impl DatagramInbox {
-    /// Notes that datagrams leave: at once, for in virtual time nothing waits for the host.
+    /// Records that datagrams leave: immediately, since in virtual time the host adds no delay.
     pub(super) fn note_sent(&mut self, datagrams: u32, now: Instant) {
         self.sent = self.sent.wrapping_add(datagrams);
         self.left = (datagrams, now);
     }
 
-    /// Tells when the datagrams that were sent last left, once.
+    /// Returns, once, when the datagrams that were sent last left.
     pub(super) fn take_send_stamps(&mut self, stamps: &mut Vec<SendStamp>) {
         let (datagrams, at) = std::mem::take(&mut self.left);
         let numbers = (1..=datagrams)
@@ -240,9 +240,9 @@ struct Slot {
 pub(super) struct Endpoint {
     pub(super) address: IpAddr,
     pub(super) stats: DriverStats,
-    /// When its worker wants its next turn, whatever arrives.
+    /// When its worker's next turn is due even if nothing arrives.
     pub(super) wake_up: Instant,
-    /// Connections that its listeners may still take; all without a limit.
+    /// Connections that its listeners may still accept; none for no limit.
     pub(super) backlog_room: Option<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,

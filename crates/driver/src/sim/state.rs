@@ -15,7 +15,7 @@ use crate::{Accepted, Close, Event, Outgoing, Received, SocketError, SocketId, S
 /// The largest datagram: 65,535 octets less the headers of IPv4 and UDP.
 const DATAGRAM_OCTETS_MAX: usize = 65_507;
 
-/// What is under way to somebody.
+/// Something under way to a socket.
 #[derive(Debug)]
 pub(super) enum Arrival {
     Datagram {
@@ -24,7 +24,7 @@ pub(super) enum Arrival {
         sender: Option<Owner>,
         octets: Vec<u8>,
     },
-    /// An ICMP message: nobody is at the port that the socket sent to.
+    /// An ICMP message: port unreachable.
     PortUnreachable {
         to: Owner,
     },
@@ -47,7 +47,7 @@ pub(super) enum Arrival {
     Fin {
         to: Owner,
     },
-    /// The other end has read so many octets.
+    /// The other end has read this number of octets.
     Read {
         to: Owner,
         octets: usize,
@@ -65,7 +65,8 @@ struct Scheduled {
     delivered_at: Instant,
     arrived_at: Instant,
     sequence: u64,
-    /// Where the arrival is: it takes a hundred octets, and the heap moves its entries about.
+    /// Index of the arrival, which is stored separately: it takes a hundred bytes, and the heap
+    /// moves its entries.
     slot: u32,
 }
 
@@ -96,7 +97,7 @@ impl PartialEq for Scheduled {
 
 impl Eq for Scheduled {}
 
-/// Everything that the endpoints of one world share.
+/// State shared by the endpoints of one world.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) now: Instant,
@@ -248,7 +249,7 @@ impl State {
         }
     }
 
-    /// Nobody is bound where the datagram arrived: an ICMP message goes back to its sender,
+    /// No socket is bound where the datagram arrived: an ICMP message goes back to its sender,
     /// which learns of it only on a connected socket (RFC 1122, section 4.1.3.3).
     fn bounce_datagram(
         &mut self,
@@ -440,7 +441,7 @@ impl State {
     }
 }
 
-/// Whom a datagram goes to, if it can go at all.
+/// The receiver of a datagram, if it can be delivered.
 fn sendable(
     local: SocketAddr,
     to: Option<SocketAddr>,

@@ -64,7 +64,7 @@ impl State {
         repeats: u32,
     ) {
         if repeats > 0 && self.socket(client).is_none() {
-            // Nobody is there any more to repeat it.
+            // The sender is gone and cannot repeat it.
             return;
         }
         let Some(listener) = self.listeners.receiver(from, to) else {
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// The listener has no room for a connection, and says nothing.
+    /// The listener's backlog is full: the SYN is dropped silently.
     fn repeat_syn(&mut self, client: Owner, (from, to): (SocketAddr, SocketAddr), repeats: u32) {
         self.network.stats.syns_dropped += 1;
         match self.network.repeated_syn(self.now, to.ip(), repeats) {
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// The SYN,ACK arrived: the client is connected, unless it has lost interest.
+    /// The SYN,ACK arrived: the client is connected, unless it has closed the socket.
     pub(super) fn deliver_syn_ack(&mut self, client: Owner, server: Owner) {
         if self.socket(client).is_none() {
             self.refuse_segment_of(server);
@@ -284,7 +284,7 @@ impl State {
         }
     }
 
-    /// Resets the streams that a closed listener's owner never heard of.
+    /// Resets the streams that a closed listener has not reported to its owner.
     pub(super) fn reset_not_accepted(&mut self, listener: Owner) {
         let orphans: Vec<_> = self.endpoints[listener.endpoint]
             .open_sockets()
@@ -305,7 +305,7 @@ impl State {
         }
     }
 
-    /// Answers a segment of `sender` that nobody wanted with a RST.
+    /// Answers a segment of `sender` for a closed socket with a RST.
     fn refuse_segment_of(&mut self, sender: Owner) {
         if let Some(address) = self.socket(sender).map(|socket| socket.local.ip()) {
             self.send_failure(sender, address, SocketError::Reset);

@@ -9,7 +9,7 @@ use io_uring::types::BufRingEntry;
 
 use super::ring::Ring;
 
-/// Buffers in the pool; what does not find one stays in its socket until some are free again.
+/// Buffers in the pool; if all are in use, data stays in its socket until some are free.
 pub(super) const BUFFERS: u16 = 1_024;
 /// Octets that one buffer holds: more than most messages, records and frames have.
 pub(super) const BUFFER_OCTETS: usize = 2_048;

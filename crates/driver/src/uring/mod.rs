@@ -1,16 +1,16 @@
 //! The driver for the kernel's sockets through io_uring: streams by completion, datagrams by
 //! readiness.
 //!
-//! A stream has one standing request to receive, which takes memory from a pool only when octets
-//! have come. What is sent on it is copied and handed over with that of all other streams, in the
-//! one call that also waits. So a turn of the worker costs one system call, however many streams
-//! it served. Datagram sockets are watched in the same wait, and read and written as by the epoll
+//! A stream has one multishot receive request, which takes memory from a pool only when data has
+//! come. Data to send is copied and submitted together with that of all other streams, in the one
+//! call that also waits. So a turn of the worker costs one system call, however many streams it
+//! served. Datagram sockets are watched in the same wait, and read and written as by the epoll
 //! driver: a batch of datagrams is one system call already, and offload needs its own headers.
 //!
 //! The ring is registered with its thread, and streams that send often are registered files.
 //!
-//! `stream` is what becomes of requests, `sends` what is on its way out, `buffers` what comes in,
-//! `ring` the queues.
+//! `stream` handles results of requests, `sends` outgoing data, `buffers` incoming data, `ring` the
+//! queues.
 
 mod buffers;
 mod request;
@@ -45,24 +45,24 @@ use sends::{NONE, Sends, State};
 
 /// Deliveries between two waits, as in the epoll driver.
 const DELIVERIES_MAX: u32 = 256;
-/// Streams whose octets wait before they are handed over without waiting for the end of the turn:
-/// as long as a query may lie here, by and large 2 us each.
+/// Waiting streams after which their data is submitted before the end of the turn; this bounds the
+/// delay of a query, at about 2 us each.
 const DUE_MAX: usize = 64;
 /// Connections that are begun before they are handed over.
 const CONNECTING_MAX: usize = 64;
-/// Octets that a stream is given before it becomes a registered file, in calls: one that ends after
-/// a few queries would pay for it and have nothing of it.
+/// Writes to a stream before it becomes a registered file: registration does not pay for a stream
+/// that ends after a few queries.
 const SENDS_UNREGISTERED: u8 = 16;
 /// Streams that are registered before they are handed over.
 const REGISTERING_MAX: usize = 64;
 /// Closed sockets whose descriptors wait for the next call.
 const CLOSING_MAX: usize = 64;
-/// How long a listener rests that could not accept for lack of descriptors.
+/// Pause of a listener that could not accept for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// Rounds in which requests in flight are awaited when the driver ends.
 const FAREWELL_ROUNDS_MAX: u32 = 100;
 
-/// Talks to the kernel's sockets through io_uring. Belongs to the thread that made it.
+/// Uses the kernel's sockets through io_uring. Belongs to the thread that made it.
 pub struct UringDriver {
     ring: Ring,
     buffers: Buffers,
@@ -70,7 +70,7 @@ pub struct UringDriver {
     options: SocketOptions,
     sockets: Table<Socket>,
     sends: Sends,
-    /// What has happened and is not delivered yet, in order.
+    /// Events not delivered yet, in order.
     happened: VecDeque<Happened>,
     /// Addresses that queued requests point to; never more than [`CONNECTING_MAX`].
     connecting: Vec<SockAddr>,
@@ -81,7 +81,7 @@ pub struct UringDriver {
     closing: Vec<OwnedFd>,
     /// Listeners that wait for descriptors.
     starved: Vec<SocketId>,
-    /// When they are asked again at the latest.
+    /// When they are retried at the latest.
     feed_at: Instant,
     /// Deliveries since the last wait.
     deliveries: u32,
@@ -98,19 +98,19 @@ struct Socket {
     drops: u32,
     /// The slot whose octets are sent first, and the one that follows.
     sending: [u32; 2],
-    /// A write took less than was given.
+    /// The last write was short.
     blocked: bool,
     reading_paused: bool,
     /// It sends with its SYN, and has not sent yet.
     fast_open: bool,
-    /// A standing request is with the kernel: to receive, accept or watch.
+    /// A multishot request is active: receive, accept or poll.
     is_watched: bool,
-    /// How often it was given octets to send, until it is a registered file.
+    /// Number of writes, until it is a registered file.
     sends: u8,
     is_registered: bool,
     /// FIN follows the octets in the slots.
     finishes: bool,
-    /// What came while reading was paused.
+    /// Deliveries held while reading is paused.
     held: Option<Box<Held>>,
 }
 
@@ -130,7 +130,7 @@ struct Held {
     end: Option<Option<SocketError>>,
 }
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Copy)]
 enum Happened {
     /// A request has a result.
@@ -194,7 +194,7 @@ impl UringDriver {
         })
     }
 
-    /// Queues a standing request for what a socket is there for.
+    /// Queues the multishot request for a socket's kind.
     fn watch(&mut self, id: SocketId) {
         let Some(open) = self.sockets.get_mut(id) else {
             return;
@@ -208,7 +208,7 @@ impl UringDriver {
         unsafe { self.ring.push(&entry) };
     }
 
-    /// Hands over all that waits to be sent, and lets go of descriptors closed before.
+    /// Submits all waiting data, and drops descriptors closed before.
     fn flush(&mut self) {
         self.queue_sends();
         self.ring.submit();
@@ -231,7 +231,7 @@ impl UringDriver {
         for number in due.drain(..) {
             let slot = self.sends.get_mut(number);
             if slot.state != State::Idle || slot.octets.len() == slot.sent {
-                // It is on its way already, or was given up.
+                // It was submitted already, or was given up.
                 continue;
             }
             slot.state = State::InFlight;
@@ -243,7 +243,7 @@ impl UringDriver {
         self.sends.due = due;
     }
 
-    /// Takes results out of the queue: of sends at once, all others to be delivered in turn.
+    /// Takes results out of the queue: handles sends at once, queues all others for delivery.
     fn reap(&mut self) {
         while let Some(entry) = self.ring.pop() {
             let (result, flags) = (entry.result(), entry.flags());
@@ -264,12 +264,12 @@ impl UringDriver {
     /// Waits in the kernel, after handing over what is queued.
     fn enter(&mut self, want: u32, timeout: Duration) {
         self.stats.ring_overflows += u64::from(self.ring.has_overflowed());
-        // What is refused here is offered again in the next turn.
+        // Requests refused here are retried in the next turn.
         let _ = self.ring.enter(want, Some(timeout));
         self.forget_submitted();
     }
 
-    /// Asks listeners again that could not accept.
+    /// Retries listeners that could not accept.
     fn feed_starved(&mut self) {
         for id in std::mem::take(&mut self.starved) {
             self.watch(id);

@@ -1,4 +1,4 @@
-//! Requests to the kernel, and what tells their results apart.
+//! Requests to the kernel, and the user data that identifies their results.
 
 use std::os::fd::RawFd;
 
@@ -9,7 +9,7 @@ use crate::SocketId;
 use crate::socket::SockAddr;
 use crate::table::GENERATION_MAX;
 
-/// What was asked for, and for whom.
+/// The kind of a request, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// To receive on a stream, until cancelled.
@@ -29,7 +29,7 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// The request as its result names it; none for what has no result that matters.
+    /// Decodes a request from its result; none if the result does not matter.
     pub(super) fn from_user_data(data: u64) -> Option<Request> {
         let index = data as u32;
         let generation = (data >> 32) as u32 & GENERATION_MAX;
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// A request that stands until it is cancelled, with any number of results.
+    /// A multishot request: active until it is cancelled, with any number of results.
     pub(super) fn standing(self, fd: RawFd) -> squeue::Entry {
         let fd = types::Fd(fd);
         let entry = match self {
@@ -101,7 +101,7 @@ impl Request {
         send.flags(flags).build().user_data(self.user_data())
     }
 
-    /// Ends this request early. That it did is told by this request's own result.
+    /// Cancels this request, which reports it in its own result.
     pub(super) fn cancel(self) -> squeue::Entry {
         let cancel = opcode::AsyncCancel::new(self.user_data()).build();
         cancel.flags(squeue::Flags::SKIP_SUCCESS)

@@ -1,4 +1,4 @@
-//! The two queues shared with the kernel, and whether it lets us have them.
+//! The two queues shared with the kernel, and why they may be unavailable.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,17 +9,16 @@ use std::time::Duration;
 use io_uring::types::Timespec;
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
-/// Requests handed over by one call at most.
+/// Most requests submitted by one call.
 const SUBMISSIONS_MAX: u32 = 512;
-/// Results that the kernel may leave for us between two looks. What does not fit it keeps apart,
-/// and counts.
+/// Capacity for results between two reads. The kernel keeps and counts the overflow.
 const COMPLETIONS_MAX: u32 = 8_192;
 
 /// Sizes of the table of registered files, of which the largest is taken that the limit on open
 /// files allows. Streams beyond it are sent on through their descriptors.
 const FILES_MAX: [u32; 3] = [32_768, 4_096, 1_024];
 
-/// How often requests are offered before the kernel is given up.
+/// Attempts to submit requests before giving up.
 const SUBMIT_TRIES_MAX: u32 = 10_000;
 
 /// Why io_uring cannot be used here.
@@ -35,7 +34,7 @@ impl fmt::Display for Unavailable {
 impl std::error::Error for Unavailable {}
 
 impl Unavailable {
-    /// In the words of the system where it has any.
+    /// As the system's error text, if there is one.
     pub(super) fn of(error: &io::Error) -> Self {
         let switch = "/proc/sys/kernel/io_uring_disabled";
         let disabled = std::fs::read_to_string(switch).unwrap_or_default();
@@ -111,8 +110,8 @@ impl Ring {
     /// Makes an empty table of registered files; returns its size, 0 if there is to be none.
     ///
     /// Before Linux 6.13 a file that is taken out stays open until all requests on other registered
-    /// files are over that were made before it: its stream would not end in time. The feature is
-    /// the next one after that which the kernel tells of (6.15).
+    /// files are over that were made before it: its stream would not end in time. The kernel
+    /// reports no such feature; the closest one that it reports came with 6.15.
     fn make_room_for_files(&self) -> u32 {
         if !self.ring.params().is_feature_no_iowait() {
             return 0;
@@ -122,7 +121,7 @@ impl Ring {
         FILES_MAX.into_iter().find(made).unwrap_or(0)
     }
 
-    /// Sandboxes may allow a ring to be made and not to be used.
+    /// Sandboxes may allow creating a ring but not using it.
     fn try_out(&mut self) -> io::Result<()> {
         // SAFETY: a request that does nothing refers to no memory.
         unsafe { self.push(&opcode::Nop::new().build()) };
@@ -157,10 +156,10 @@ impl Ring {
         self.ring.submission().len()
     }
 
-    /// Hands over what is queued, all of it.
+    /// Submits all queued requests.
     ///
     /// # Panics
-    /// If the kernel takes nothing any more: there is no memory left at all.
+    /// If the kernel accepts nothing any more because it is out of memory.
     pub(super) fn submit(&mut self) {
         for _ in 0..SUBMIT_TRIES_MAX {
             if self.queued() == 0 {
@@ -174,11 +173,11 @@ impl Ring {
         panic!("the kernel takes no more requests from io_uring");
     }
 
-    /// Hands over what is queued and waits for a result, at most for `timeout`; with none, only
-    /// has results prepared that are due.
+    /// Submits queued requests and waits for a result, at most for `timeout`; without one, only
+    /// collects results that are due.
     ///
     /// # Errors
-    /// What the kernel refused to do; to be tried again.
+    /// The kernel's refusal; to be retried.
     pub(super) fn enter(&mut self, want: u32, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.unwrap_or_default();
         let time = Timespec::new()

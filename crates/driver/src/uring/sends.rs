@@ -1,13 +1,13 @@
-//! Octets on their way into streams: copied here, handed over together, kept until sent.
+//! Outgoing data of streams: copied here, submitted together, kept until sent.
 //!
-//! A stream has at most one request in flight, so that octets keep their order. What it is given
-//! meanwhile goes into a second slot and follows.
+//! A stream has at most one request in flight, so that octets keep their order. Further data goes
+//! into a second slot and follows.
 
 use std::os::fd::{OwnedFd, RawFd};
 
 use crate::SocketId;
 
-/// Octets that one slot takes; more makes the stream block until they are sent.
+/// Capacity of a slot; with more, the stream blocks until it is sent.
 pub(super) const SLOT_OCTETS: usize = 64 << 10;
 /// Capacity that a free slot keeps.
 const KEPT_OCTETS: usize = 4 << 10;
@@ -15,7 +15,7 @@ const KEPT_OCTETS: usize = 4 << 10;
 /// The number of no slot.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What the kernel does with a slot.
+/// The kernel's use of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Nothing.
@@ -32,12 +32,12 @@ pub(super) struct Slot {
     /// How many of them the socket has taken.
     pub(super) sent: usize,
     pub(super) fd: RawFd,
-    /// Where the stream is among the registered files, if it is.
+    /// Index of the stream among the registered files, if it is one.
     pub(super) place: Option<u32>,
     /// Whose they are.
     pub(super) owner: SocketId,
     pub(super) state: State,
-    /// The stream was closed while this was on its way: what follows, and its descriptor.
+    /// The stream was closed while this was in flight: the data that follows, and its descriptor.
     pub(super) last_words: Option<(u32, OwnedFd)>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Slot {
 pub(super) struct Sends {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Slots to be handed over.
+    /// Slots to be submitted.
     pub(super) due: Vec<u32>,
 }
 
@@ -106,7 +106,7 @@ impl Sends {
         taken
     }
 
-    /// Leaves the memory of slots in flight to the kernel: nobody will know when it is done.
+    /// Leaks the memory of slots in flight: the kernel's end of using it will not be known.
     pub(super) fn abandon(&mut self) {
         for slot in &mut self.slots {
             if slot.state == State::InFlight {

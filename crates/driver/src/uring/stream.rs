@@ -1,4 +1,4 @@
-//! What becomes of requests, and how sockets end.
+//! Results of requests, and the end of sockets.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -51,8 +51,8 @@ impl UringDriver {
         unsafe { self.ring.push(&entry) };
     }
 
-    /// Takes a stream out of the registered files. What is still to be sent goes by its descriptor,
-    /// because its place may be another's by then.
+    /// Takes a stream out of the registered files. Remaining data is sent through its descriptor,
+    /// because its slot may be reused by then.
     fn unregister(&mut self, id: SocketId, slots: [u32; 2]) {
         static NOTHING: RawFd = -1;
         for slot in slots.into_iter().filter(|slot| *slot != NONE) {
@@ -62,7 +62,7 @@ impl UringDriver {
         unsafe { self.ring.push(&registration(id.index, &NOTHING)) };
     }
 
-    /// Fills `received` with what happened; false if nobody has to know.
+    /// Fills `received` with an event; false if it need not be reported.
     pub(super) fn deliver(&mut self, happened: Happened, received: &mut Received) -> bool {
         received.datagrams.clear();
         received.stream_octets = 0;
@@ -113,7 +113,7 @@ impl UringDriver {
         }
     }
 
-    /// The kernel has ended a standing request.
+    /// The kernel has ended a multishot request.
     fn is_no_longer_watched(&mut self, id: SocketId) {
         if let Some(open) = self.sockets.get_mut(id) {
             open.is_watched = false;
@@ -239,7 +239,7 @@ impl UringDriver {
         self.tell(id, end.map_or(Event::EndOfStream, Event::Failed), received)
     }
 
-    /// What came while reading was paused: octets, then the end.
+    /// Deliveries held while reading was paused: data, then the end.
     fn deliver_held(&mut self, id: SocketId, received: &mut Received) -> bool {
         let Some(open) = self.sockets.get_mut(id) else {
             return false;
@@ -278,7 +278,8 @@ impl UringDriver {
             Ok(has_more) => {
                 self.stats.datagrams_received += received.datagrams.len() as u64;
                 if has_more {
-                    // Others come first, so that one that never runs dry does not starve them.
+                    // Others come first, so that a stream that always has data does not starve
+                    // them.
                     self.happened.push_back(Happened::Readable(id));
                 }
                 Event::Datagrams
@@ -333,7 +334,7 @@ impl UringDriver {
         }
     }
 
-    /// The stream of a slot can be written, or is broken, which writing tells.
+    /// The stream of a slot can be written, or has failed, which the write will report.
     pub(super) fn handle_sendable(&mut self, number: u32) {
         self.sends.get_mut(number).state = State::Idle;
         self.sends.due.push(number);
@@ -355,7 +356,7 @@ impl UringDriver {
         }
     }
 
-    /// A stream's first slot is free: the next one follows, or whoever waits is told.
+    /// A stream's first slot is free: submits the next one, or reports the stream as writable.
     fn after_sending(&mut self, id: SocketId, errno: Option<i32>) {
         let Some(open) = self.sockets.get_mut(id) else {
             return;
@@ -433,7 +434,7 @@ impl UringDriver {
         }
     }
 
-    /// Gives up what was to be sent.
+    /// Drops unsent data.
     fn drop_slots(&mut self, slots: [u32; 2]) {
         for slot in slots {
             if slot == NONE {

@@ -1,5 +1,5 @@
-//! What is particular to io_uring: registered files, and memory that runs out. What it does as any
-//! driver does is in `crates/driver/tests/real/sockets.rs`.
+//! Tests particular to io_uring: registered files, and exhausted memory. Those common to all
+//! drivers are in `crates/driver/tests/real/sockets.rs`.
 
 use std::net::Ipv4Addr;
 
@@ -104,7 +104,7 @@ fn a_new_stream_in_the_place_of_a_registered_one_gets_none_of_its_octets() {
     let to = listen(&mut driver);
     let old = connect(&mut driver, to);
     send_each(&mut driver, old, 0..SENDS_UNREGISTERED);
-    // Nobody reads: the old stream closes while octets of it wait.
+    // The peer does not read: the old stream closes with data unsent.
     driver.pause_reading(old[1], true);
     let octets = vec![1; 1 << 20];
     while driver.send_bytes(old[0], &octets).unwrap() > 0 {

@@ -1,5 +1,5 @@
-//! What the workers of a process share on one interface: the program and its maps, the mode, and
-//! letter boxes for datagrams that arrive in another worker's queue.
+//! State shared by the workers of a process on one interface: the program and its maps, the mode,
+//! and mailboxes for datagrams that arrive in another worker's queue.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,10 +21,10 @@ use crate::socket::check;
 
 /// Ports there are.
 const PORTS: usize = 65_536;
-/// How long the program of a run that is over is waited for: the kernel takes it off in its own
-/// time, and not before children that were being started have let go of it.
+/// How long to wait for the program of a finished run: the kernel detaches it asynchronously, and
+/// only after child processes have closed its descriptor.
 const PREDECESSOR_WAIT: Duration = Duration::from_millis(300);
-/// Datagrams that may wait in one letter box; more are dropped, and counted.
+/// Datagrams that may wait in one mailbox; more are dropped, and counted.
 const LETTERS_MAX: usize = 4_096;
 /// Their octets.
 const LETTERS_OCTETS_MAX: usize = 4 << 20;
@@ -45,14 +45,14 @@ pub(super) struct Attachment {
     /// Worker whose socket has the port, plus one.
     owners: Box<[AtomicU32]>,
     boxes: Vec<LetterBox>,
-    /// How the card finds the queue of a datagram, if that matters and it tells.
+    /// How the card finds the queue of a datagram, if that matters and is known.
     pub(super) rss: OnceLock<Rss>,
 }
 
 /// Attachments of this process that are in use.
 static OPEN: Mutex<Vec<(InterfaceName, Weak<Attachment>)>> = Mutex::new(Vec::new());
 
-/// A lock whose holder cannot have left anything half done.
+/// A lock whose state is consistent even after a panic.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -61,7 +61,7 @@ impl Attachment {
     /// The attachment of an interface for `workers` of this process, made by the first that asks.
     ///
     /// # Errors
-    /// The interface cannot be had, with the reason and, where there is one, the cure.
+    /// The interface cannot be used, with the reason and, if there is one, the cure.
     pub(super) fn of(name: InterfaceName, workers: u32) -> io::Result<Arc<Attachment>> {
         let mut open = locked(&OPEN);
         open.retain(|(_, attachment)| attachment.strong_count() > 0);
@@ -128,7 +128,7 @@ impl Attachment {
     /// The socket of one queue, in the best mode that the interface has.
     ///
     /// # Errors
-    /// It cannot be had in any.
+    /// No mode works.
     pub(super) fn socket(&self, queue: u32) -> io::Result<XdpSocket> {
         let place = (self.interface.device, queue);
         let open = |mode| XdpSocket::open(place, mode, self.interface.mtu);
@@ -148,7 +148,7 @@ impl Attachment {
         Ok(socket)
     }
 
-    /// What says how often the queues of a worker are read; none where that is not ours to say.
+    /// The read pace of a worker's queues; none if it cannot be set.
     pub(super) fn read_pace(&self, queues: usize, worker: u32) -> Option<ReadPace> {
         if !self.is_native || !self.interface.is_read_for_us {
             return None;
@@ -166,7 +166,7 @@ impl Attachment {
         opened
     }
 
-    /// How frames get here, in the words of the record.
+    /// The mode of the interface, as text for the record.
     pub(super) fn words(&self, queues: usize) -> String {
         let mode = self.mode.get().map_or("", |mode| mode.name());
         let Interface { name, vlan, .. } = self.interface;
@@ -205,7 +205,8 @@ impl Attachment {
         let count = &mut uses[usize::from(port)];
         *count -= 1;
         if *count == 0 {
-            // Fails for no port: the map has them all. What still comes is counted as stray.
+            // Cannot fail: the map has all ports. Datagrams still on their way are counted as
+            // stray.
             let _ = self.marks.set(port.into(), 0);
         }
     }
@@ -216,10 +217,10 @@ impl Attachment {
         (owner != 0 && owner != worker + 1).then(|| owner - 1)
     }
 
-    /// The letter box of a worker.
+    /// The mailbox of a worker.
     ///
     /// # Panics
-    /// If there are not so many workers.
+    /// If there is no such worker.
     pub(super) fn letter_box(&self, worker: u32) -> &LetterBox {
         &self.boxes[worker as usize]
     }
@@ -298,7 +299,7 @@ pub(super) struct Letters {
     pub(super) letters: Vec<Letter>,
 }
 
-/// Where the other workers leave datagrams for one.
+/// A worker's mailbox, for datagrams from other workers' queues.
 pub(super) struct LetterBox {
     letters: Mutex<Letters>,
     has_some: AtomicBool,

@@ -23,7 +23,7 @@ const MODE_GENERIC: u32 = 1 << 1;
 /// In the interface's driver.
 const MODE_NATIVE: u32 = 1 << 2;
 
-/// What the verifier may say about a program that it refuses.
+/// Size of the verifier's log for a refused program.
 const LOG_OCTETS: usize = 16 << 10;
 
 #[repr(C)]
@@ -70,7 +70,7 @@ struct LinkCreate {
     interface: u32,
     attach_type: u32,
     flags: u32,
-    /// Zero, but the kernel wants to see so much.
+    /// Zero padding that the kernel requires.
     rest: [u64; 4],
 }
 
@@ -138,7 +138,7 @@ impl Map {
 /// Loads a program for XDP.
 ///
 /// # Errors
-/// The kernel's; with what its verifier said, if it said something.
+/// The kernel's error, with its verifier's log if there is one.
 pub(super) fn load(code: &[Instruction]) -> io::Result<OwnedFd> {
     let mut attributes = ProgLoad {
         prog_type: PROG_TYPE_XDP,

@@ -1,17 +1,17 @@
-//! What the interface dropped meanwhile, and the other end of a veth pair.
+//! Frames dropped by the interface, and by the other end of a veth pair.
 //!
-//! The rings of AF_XDP count what they had no room for; what never came so far does not show there.
-//! A veth pair hands frames from end to end through rings of 256, which a host that is short of CPU
-//! time reads too late: the end that sends then counts them as dropped. Of a frame that came and
-//! was for a full ring of AF_XDP, the end that receives counts it. So both ends are asked.
+//! The rings of AF_XDP count overflow, but not frames dropped earlier. A veth pair passes frames
+//! through rings of 256, which a host short of CPU time reads too late: the sending end then counts
+//! drops. The receiving end counts frames for a full AF_XDP ring. So the counters of both ends are
+//! read.
 
 use std::io;
 
 use super::stats::InterfaceDrops;
 use crate::netlink::{Dropped, Netlink};
 
-/// Asks for the counters of an interface. They are of all its frames, so that one worker of a
-/// process does it.
+/// Reads the counters of an interface. They cover all its frames, so only one worker of a process
+/// reads them.
 pub(super) struct Drops {
     netlink: Netlink,
     interface: u32,
@@ -36,7 +36,7 @@ impl Drops {
         Ok(drops)
     }
 
-    /// What has been dropped so far; zero for an end that is gone, or that may not be asked.
+    /// Frames dropped so far; zero for an end that is gone or not accessible.
     pub(super) fn so_far(&self) -> InterfaceDrops {
         let (now, before) = (self.read(), self.before);
         InterfaceDrops {

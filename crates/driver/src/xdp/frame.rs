@@ -148,7 +148,7 @@ impl Template {
     }
 }
 
-/// Who has put a frame on the link.
+/// The sender's link-layer address.
 #[inline]
 pub fn sender(frame: &[u8]) -> Option<Mac> {
     frame.get(6..12)?.try_into().ok()
@@ -165,18 +165,18 @@ pub struct Parsed {
     pub from: SocketAddr,
     /// Who is to have it.
     pub to: SocketAddr,
-    /// What its checksum says.
+    /// The state of its checksum.
     pub checksum: Checksum,
 }
 
-/// What a received UDP checksum says.
+/// The state of a received UDP checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
     /// The datagram is whole, or (IPv4) has none.
     Right,
     /// Only the pseudo-header has been summed up: the rest was left to a network card.
     Unfinished,
-    /// The datagram was spoilt on its way.
+    /// The datagram was corrupted on its way.
     Wrong,
 }
 

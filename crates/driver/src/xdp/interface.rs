@@ -1,4 +1,4 @@
-//! The interface that frames leave by: its name, what it is, its queues.
+//! The interface that frames leave by: its name, kind and queues.
 
 use std::ffi::CString;
 use std::io;
@@ -8,7 +8,7 @@ use settings::InterfaceName;
 use crate::ethtool::ethtool;
 use crate::netlink::{Link, Mac, Netlink};
 
-/// How many queues of the interface receive: so many workers can have one each.
+/// Number of receive queues of the interface, which limits the number of workers.
 ///
 /// # Errors
 /// There is no such interface, or it is one that sends through others.
@@ -16,7 +16,7 @@ pub fn receive_queues(interface: InterfaceName) -> io::Result<u32> {
     Interface::find(interface, &Netlink::open()?).map(|found| found.queues)
 }
 
-/// What has to be known of an interface to send by it.
+/// Properties of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     pub(super) name: InterfaceName,
@@ -30,10 +30,10 @@ pub(super) struct Interface {
     pub(super) vlan: Option<u16>,
     /// Queues that receive.
     pub(super) queues: u32,
-    /// Frames may come from this host, and then with checksums that nobody has finished: what a
-    /// network card would do is left out where there is none.
+    /// Frames may come from this host, with incomplete checksums: without a network card, nothing
+    /// completes them.
     pub(super) is_virtual: bool,
-    /// What reads it in the kernel is there for our program only, and leaves with it.
+    /// Its NAPI instances exist only for our program, and are removed with it.
     pub(super) is_read_for_us: bool,
 }
 
@@ -112,7 +112,7 @@ fn has_receive_offload(index: u32) -> bool {
     told.is_err() || value[1] != 0
 }
 
-/// How many queues of an interface receive; one where its driver does not tell.
+/// Number of receive queues of an interface; one if its driver does not report it.
 fn queues(index: u32) -> io::Result<u32> {
     const ETHTOOL_GCHANNELS: u32 = 0x3c;
     /// struct ethtool_channels (linux/ethtool.h): the maxima of receive, transmit, other and

@@ -1,10 +1,10 @@
 //! The driver below the kernel's sockets: datagrams through AF_XDP, all else through epoll.
 //!
-//! A filter on the interface hands the frames of our ports to rings that we share with the kernel;
-//! a frame to send is written to the same memory. Each worker has queues of the interface to
-//! itself. Everything that is not a plain datagram goes on to the kernel: for each datagram socket
-//! there is an ordinary one with the same addresses, that keeps the port ours, learns of ICMP
-//! errors, and receives and sends what is in fragments. Streams are the kernel's as well.
+//! A filter on the interface redirects the frames of our ports to rings shared with the kernel;
+//! frames to send are written to the same memory. Each worker has its own queues of the interface.
+//! Everything but plain datagrams goes to the kernel: each datagram socket has an ordinary one with
+//! the same addresses, which reserves the port, receives ICMP errors, and handles fragments.
+//! Streams are the kernel's as well.
 //!
 //! Cost of a query and its response, as designed: one copy of 42 octets of headers and one of the
 //! payload, into the frame that is sent; the response is read where the kernel has put it.
@@ -63,24 +63,23 @@ pub use stats::{InterfaceDrops, XdpStats};
 
 /// Frames read from a queue at a time.
 const READ_MAX: usize = 128;
-/// Frames given before the kernel is called: it shall send while more are written.
+/// Frames queued before the kernel is called, so that it sends while more are written.
 const UNSENT_MAX: u32 = 64;
 /// Deliveries between two waits, as with the other drivers.
 const DELIVERIES_MAX: u32 = 256;
-/// How long a wait may be while frames are stuck that the kernel could not send: nothing tells
-/// when it can.
+/// Longest wait while the kernel could not send frames: it gives no notice when it can.
 const STUCK_WAIT: Duration = Duration::from_micros(50);
-/// Ports that are tried for a socket before any will do: other sockets may have them.
+/// Preferred ports tried for a socket before any port is accepted: others may be in use.
 const PORTS_TRIED: usize = 64;
-/// How often the kernel's sockets are looked at while datagrams keep coming.
+/// How often the kernel's sockets are polled while datagrams keep coming.
 const KERNEL_LOOK: Duration = Duration::from_millis(1);
 
-/// What one worker asks of an interface.
+/// One worker's settings for an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdpPlace {
     /// The interface.
     pub interface: InterfaceName,
-    /// Which worker of this process, from 0.
+    /// The worker's number in this process, from 0.
     pub worker: u32,
     /// How many there are, at least 1; queues are divided among them.
     pub workers: u32,
@@ -97,7 +96,7 @@ pub struct XdpDriver {
     queues: Vec<XdpSocket>,
     /// With the first worker.
     drops: Option<Drops>,
-    /// How often the interface is read under load, where that is ours to say.
+    /// The read pace of the interface under load, if it can be set.
     read_pace: Option<ReadPace>,
     next_hops: NextHops,
     flows: Flows,
@@ -105,7 +104,7 @@ pub struct XdpDriver {
     /// Sockets that have datagrams to be delivered, in order of arrival.
     ready: VecDeque<u32>,
     arrived: Vec<Arrived>,
-    /// The queue that they came by; none if another worker passed them on.
+    /// The queue that they came from; none if another worker passed them on.
     arrived_by: Option<usize>,
     arrived_at: Instant,
     letters: Letters,
@@ -124,7 +123,7 @@ impl XdpDriver {
     /// A driver without sockets, on `clock`'s epoch; attaches the filter if it is the first.
     ///
     /// # Errors
-    /// Why the interface cannot be had, with the cure where there is one.
+    /// Why the interface cannot be used, with the cure if there is one.
     pub fn new(clock: Clock, options: SocketOptions, place: XdpPlace) -> io::Result<Self> {
         let shared = Attachment::of(place.interface, place.workers)?;
         let kernel = EpollDriver::new(clock, options)?;
@@ -165,7 +164,7 @@ impl XdpDriver {
         })
     }
 
-    /// Where and how, in the words of the record.
+    /// Interface and mode, as text for the record.
     pub fn words(&self) -> String {
         let words = self.shared.words(self.queues.len());
         match &self.read_pace {
@@ -174,7 +173,7 @@ impl XdpDriver {
         }
     }
 
-    /// What a socket needs to send by itself.
+    /// Access to the parts needed for sending.
     fn flow(&mut self, id: SocketId, spec: &SocketSpec) -> io::Result<Flow> {
         let local = self.kernel.local_addr(id)?;
         if local.ip().is_unspecified() {
@@ -192,14 +191,14 @@ impl XdpDriver {
             }
         };
         let queue = match spec.peer.and_then(|peer| self.arrival_queue(peer, local)) {
-            // Those of a worker are so many apart.
+            // The queues of a worker are this far apart.
             Some(queue) if self.is_own(queue) => (queue / self.workers) as usize,
             _ => id.index as usize % self.queues.len(),
         };
         Ok(Flow::new(id, (local, spec.peer), template, queue))
     }
 
-    /// Where the card puts what comes from `peer`; none if it does not tell.
+    /// The card's queue for datagrams from `peer`; none if it is not known.
     fn arrival_queue(&self, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
         self.shared.rss.get()?.queue(peer, local)
     }
@@ -208,8 +207,8 @@ impl XdpDriver {
         queue % self.workers == self.worker
     }
 
-    /// Opens the kernel's socket: if nobody has asked for a certain port, on one for which the card
-    /// puts responses into a queue of ours.
+    /// Opens the kernel's socket: if no port was requested, on one whose responses the card puts
+    /// into a queue of ours.
     fn open_by_kernel(&mut self, spec: &SocketSpec) -> io::Result<SocketId> {
         let any = self.kernel.open_udp(spec)?;
         let local = self.kernel.local_addr(any)?;
@@ -237,7 +236,7 @@ impl XdpDriver {
         Ok(any)
     }
 
-    /// Reads what has arrived in one queue, or in the letter box; true if something is ready.
+    /// Reads one queue, or the mailbox; true if something is ready.
     fn read(&mut self, received: &Received) -> bool {
         self.arrived.clear();
         let count = self.queues.len();
@@ -305,7 +304,7 @@ impl XdpDriver {
         }
     }
 
-    /// Lines a datagram up behind those of the same socket.
+    /// Queues a datagram behind those of the same socket.
     #[inline]
     fn arrive(&mut self, place: u32, datagram: Datagram) {
         let is_first = self.flows.line_up(place, datagram, &mut self.arrived);
@@ -381,7 +380,7 @@ impl XdpDriver {
         false
     }
 
-    /// Tells a socket that waited that there are frames again.
+    /// Reports a waiting socket as writable once there are frames again.
     fn unblock(&mut self, received: &mut Received) -> bool {
         while let Some(&id) = self.blocked.front() {
             let Some(flow) = self.flows.get_mut(id) else {
@@ -425,7 +424,7 @@ impl XdpDriver {
         outcome
     }
 
-    /// The socket has to wait for frames; says so when there are some.
+    /// Lets the socket wait for frames; it is reported as writable once there are some.
     fn block(&mut self, socket: SocketId) {
         self.stats.xdp.transmit_full += 1;
         if let Some(flow) = self.flows.get_mut(socket)
@@ -435,7 +434,7 @@ impl XdpDriver {
         }
     }
 
-    /// Sends all datagrams that it can; says how many.
+    /// Sends as many datagrams as it can; returns how many.
     fn send_all(&mut self, socket: SocketId, outgoing: &Outgoing) -> Accepted {
         let mut start = 0;
         for (accepted, datagram) in outgoing.datagrams.iter().enumerate() {

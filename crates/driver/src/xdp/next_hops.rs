@@ -1,8 +1,8 @@
-//! Who the next one on the way to an address is, by its link-layer address.
+//! The link-layer address of the next hop to an address.
 //!
-//! The kernel's routes and neighbours are asked once for each pair of addresses. A neighbour that
-//! the kernel does not know yet is sent one empty datagram through an ordinary socket, to the
-//! discard port (RFC 863), which makes the kernel look for it (ARP, or RFC 4861).
+//! The kernel's routes and neighbours are read once for each pair of addresses. For a neighbour
+//! that the kernel does not know yet, an empty datagram is sent through an ordinary socket to the
+//! discard port (RFC 863), which makes the kernel resolve it (ARP, or RFC 4861).
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::netlink::{Changes, Mac, Netlink};
 
 /// How long a neighbour is waited for: Linux itself asks three times, a second apart.
 const NEIGHBOUR_WAIT: Duration = Duration::from_secs(3);
-/// Pairs of addresses whose hop is remembered; the next one is asked for again.
+/// Pairs of addresses whose hop is cached; others are looked up each time.
 const KNOWN_MAX: usize = 65_536;
 
 /// The next hops of one interface.
@@ -36,7 +36,7 @@ impl NextHops {
     /// The link from here towards `to`.
     ///
     /// # Errors
-    /// The way there does not lead over `interface`, or the neighbour does not answer.
+    /// The route does not lead over `interface`, or the neighbour does not answer.
     pub(super) fn find(
         &mut self,
         interface: &Interface,
@@ -94,7 +94,7 @@ impl NextHops {
     }
 }
 
-/// Makes the kernel look for a neighbour.
+/// Makes the kernel resolve a neighbour.
 fn wake(interface: &Interface, from: IpAddr, next: IpAddr) -> io::Result<()> {
     const DISCARD: u16 = 9;
     let to: SocketAddr = match next {

@@ -1,4 +1,4 @@
-//! Those whom a server's socket answers: each by the link-layer address that its query came from.
+//! Clients of a server's socket, each with the link-layer address that its query came from.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::frame::{Hop, Template, sender};
 use super::interface::Interface;
 
-/// Peers remembered; others are answered through the kernel's socket.
+/// Peers cached; others are answered through the kernel's socket.
 const PEERS_MAX: usize = 65_536;
 
 /// A server's address with its port, and the address of its peer, whose ports are alike.
@@ -18,7 +18,7 @@ type Pair = (SocketAddr, IpAddr);
 pub(super) struct Peers {
     places: HashMap<Pair, u32, BuildHasherDefault<Folding>>,
     peers: Vec<(Pair, Hop, Template)>,
-    /// The one that was looked up last: most loads come from few addresses.
+    /// The last lookup: most loads come from few addresses.
     last: usize,
 }
 
@@ -57,7 +57,7 @@ impl Peers {
         }
     }
 
-    /// What a response to `to` begins with, if it has asked.
+    /// The template of responses to `to`, if it has sent a query.
     #[inline]
     pub(super) fn template(&mut self, local: SocketAddr, to: IpAddr) -> Option<&Template> {
         self.last = self.find((local, to))?;

@@ -1,5 +1,5 @@
-//! The filter: a short eBPF program, assembled here, that picks our datagrams out of what the
-//! interface receives. Everything else goes on to the kernel as if nobody were looking.
+//! The filter: a short eBPF program, assembled here, that redirects our datagrams from the
+//! interface. Everything else passes to the kernel unchanged.
 //!
 //! A frame is ours if it is Ethernet, without a tag or with that of our VLAN (cards strip tags),
 //! carries IPv4 without options and fragments or IPv6 without extension headers, then UDP, and its
@@ -158,7 +158,7 @@ impl Assembler {
         self.push(0x0d | condition as u8, (left, right), 0, 0);
     }
 
-    /// Says that `label` is here.
+    /// Binds `label` to this position.
     fn place(&mut self, label: Label) {
         let here = self.code.len();
         let code = &mut self.code;
@@ -182,7 +182,7 @@ impl Assembler {
 /// sockets by queue. Tags of other VLANs than `vlan` are not ours.
 pub(super) fn filter(ports: RawFd, sockets: RawFd, vlan: Option<u16>) -> Vec<Instruction> {
     let mut it = Assembler::default();
-    // r2 goes through the frame, r3 is its end, r5 what is being looked at.
+    // r2 walks through the frame, r3 is its end, r5 the value being checked.
     it.copy(R6, R1);
     it.load(R2, Width::Four, (R6, CONTEXT_DATA));
     it.load(R3, Width::Four, (R6, CONTEXT_DATA_END));

@@ -1,22 +1,21 @@
-//! How often a veth interface is read under load: what a network card calls the moderation of
-//! interrupts.
+//! Interrupt moderation for veth interfaces: how often they are read under load.
 //!
-//! By itself a veth pair does the receiver's work as soon as a frame is in the ring between its two
-//! ends: for each frame the kernel interrupts the sender to run the receiver's filter, to copy the
-//! frame and to wake the receiver. That is more than half of what a query costs. Under load a timer
-//! reads the ring, many frames at a time. It adds up to [`TIMER_US`] to what is then waited for in
-//! any case; with little load nothing is changed, and the first frame after a pause is always read
-//! at once.
+//! By default a veth pair processes each frame at once: the kernel interrupts the sender to run the
+//! receiver's filter, to copy the frame and to wake the receiver. That is more than half of a
+//! query's cost. Under load a timer reads the ring instead, many frames at a time. It adds up to
+//! [`TIMER_US`] to latencies that are higher then anyway; with little load nothing changes, and the
+//! first frame after a pause is always read at once.
 //!
 //! The settings (over netlink, from Linux 6.13) are those of NAPI instances, which a veth interface
 //! has only as long as it has an XDP program: they vanish with the program. Network cards have
-//! their own, and settings of their own for it (`ethtool -C`), which are left alone.
+//! their own moderation and settings (`ethtool -C`), which are left alone.
 
 use super::interface::Interface;
 use crate::netlink::Generic;
 
 /// How often the timer reads, in us. The ring has room for 256 frames, of which 15 may have been
-/// read already, and what does not fit is dropped by the sender: nobody sends a frame in 0.4 us.
+/// read already, and the sender drops the overflow: this suffices because no sender needs less than
+/// 0.4 us a frame.
 pub(super) const TIMER_US: u32 = 100;
 /// How often the timer finds nothing before frames are read at once again.
 const TIMER_ROUNDS: u32 = 2;
@@ -27,7 +26,7 @@ const FEW_FRAMES: usize = 16;
 /// How many such reads in a row end it.
 const FEW_READS_MAX: u32 = 8;
 
-/// Says how often the queues of one worker are read.
+/// Controls how often the queues of one worker are read.
 pub(super) struct ReadPace {
     netlink: Generic,
     /// Of our queues.
@@ -35,7 +34,7 @@ pub(super) struct ReadPace {
     state: State,
 }
 
-/// What was last decided.
+/// The last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
     is_on: bool,
@@ -76,11 +75,11 @@ impl ReadPace {
             napis: napis.collect::<Option<_>>()?,
             state: State::default(),
         };
-        // As it is: only to see whether it can be set.
+        // Set the present value, only to check whether it can be set.
         moderation.set(false).then_some(moderation)
     }
 
-    /// So many frames were read at a time.
+    /// Accounts for a read of this number of frames.
     #[inline]
     pub(super) fn note_read(&mut self, frames: usize) {
         if self.state.note_read(frames) {

@@ -3,7 +3,7 @@
 //! A frame belongs to one side at a time. The kernel gets empty ones through the fill ring and
 //! gives them back with a datagram through the receive ring; it gets datagrams to send through the
 //! transmit ring and gives their frames back through the completion ring. Each ring has one
-//! producer and one consumer, who tell each other with one store how far they are.
+//! producer and one consumer, which publish their progress with one store each.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -43,7 +43,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: nobody has a reference into the mapping any more, they all borrow its owner.
+        // SAFETY: there are no references into the mapping any more; they all borrow its owner.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
     }
 }
@@ -51,8 +51,8 @@ impl Drop for Mapping {
 /// Frames of equal size, one after the other, that the kernel reads from and writes to.
 ///
 /// Octets are read through a [`Received`] that holds an [`Arc`] of the frames. The kernel gets
-/// frames back only while nobody else holds one ([`Frames::are_let_go`]), so no slice outlives
-/// its frame's time with us, whoever keeps it.
+/// frames back only while there is no other reference ([`Frames::are_let_go`]), so no slice
+/// outlives our ownership of its frame.
 pub(crate) struct Frames {
     mapping: Mapping,
     frame_octets: u32,
@@ -93,8 +93,8 @@ impl Frames {
         self.readable[number].store(is_readable, Ordering::Relaxed);
     }
 
-    /// True if nobody beside the socket and `received`, which is about to be filled anew, can have
-    /// a slice of these frames.
+    /// True if only the socket and `received`, which is about to be refilled, can have a slice of
+    /// these frames.
     #[inline]
     pub(super) fn are_let_go(self: &Arc<Self>, received: &Received) -> bool {
         let known = 1 + usize::from(received.holds(self));
@@ -164,9 +164,9 @@ struct Ring<T> {
     flags: NonNull<AtomicU32>,
     entries: NonNull<T>,
     size: u32,
-    /// How far we are, what is not told yet included.
+    /// Our position, unpublished entries included.
     ours: u32,
-    /// How far the kernel was when we last looked.
+    /// The kernel's position when last read.
     theirs: u32,
     _mapping: Mapping,
 }
@@ -240,7 +240,7 @@ impl<T: Copy> Giving<T> {
         true
     }
 
-    /// Lets the kernel see what was given.
+    /// Publishes new entries to the kernel.
     #[inline]
     pub(super) fn tell(&mut self) {
         let ring = &self.0;

@@ -1,9 +1,9 @@
 //! Which queue a network card puts a datagram into: receive-side scaling.
 //!
 //! A card hashes addresses and ports of what arrives (Toeplitz, with a key) and looks the queue up
-//! in a table by the low bits of the hash. Who knows key, table and which fields are hashed can
-//! choose the source port of a query so that the response comes to a certain queue. Cards tell
-//! all three (ETHTOOL_GRSSH, ETHTOOL_GRXFH); virtual interfaces know none of it.
+//! in a table by the low bits of the hash. With key, table and the hashed fields known, the source
+//! port of a query can be chosen so that the response arrives in a certain queue. Cards report all
+//! three (ETHTOOL_GRSSH, ETHTOOL_GRXFH); virtual interfaces do not have them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,10 +11,10 @@ use std::ops::RangeInclusive;
 
 use crate::ethtool::ethtool;
 
-/// Ports that the kernel gives to sockets; and what they are unless somebody has set others.
+/// Setting with the kernel's local port range, and its default.
 const LOCAL_PORTS: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const LOCAL_PORTS_USUAL: RangeInclusive<u16> = 32_768..=60_999;
-/// The key that Linux gives to cards, unless somebody has set another (`proc(5)`).
+/// Setting with the default key that Linux gives to cards (`proc(5)`).
 const KEY_OF_THE_KERNEL: &str = "/proc/sys/net/core/netdev_rss_key";
 
 // Numbers of linux/ethtool.h.
@@ -34,7 +34,7 @@ const HASH_TOEPLITZ: u8 = 1;
 /// `struct ethtool_rxfh` before its table: command, context, entries of the table, octets of the
 /// key, function, transformation of the input, and eight octets that are not used.
 const HEAD_OCTETS: usize = 24;
-/// More than any card has; what the driver of a card says is not believed beyond that.
+/// More than any card has; larger values of a card's driver are rejected.
 const TABLE_ENTRIES_MAX: usize = 1 << 16;
 const KEY_OCTETS_MAX: usize = 1 << 10;
 /// `struct ethtool_rxnfc`; the command reads and writes its first 16 octets.
@@ -65,7 +65,8 @@ pub(super) struct Rss {
 }
 
 impl Rss {
-    /// What the card of an interface says of itself; none if it does not, or does it otherwise.
+    /// Reads the scaling settings of an interface's card; none if it has none or uses another
+    /// method.
     pub(super) fn of(interface: u32) -> Option<Rss> {
         let (key, table) = parse_table(&ask_table(interface).ok()?)?;
         let key = match key.is_empty() {
@@ -101,7 +102,7 @@ impl Rss {
         candidates.filter(move |to| self.queue(from, *to).is_some_and(&is_wanted))
     }
 
-    /// The queue that a datagram arrives in; none if the card does not tell how it decides.
+    /// The queue that a datagram arrives in; none if the card's method is not known.
     pub(super) fn queue(&self, from: SocketAddr, to: SocketAddr) -> Option<u32> {
         let fields = match to.is_ipv4() {
             true => self.ipv4?,
@@ -318,7 +319,7 @@ mod tests {
         }
     }
 
-    /// What a card answers, made by hand as linux/ethtool.h says.
+    /// A card's response, composed by hand according to linux/ethtool.h.
     fn table_answer(table: &[u32], key: &[u8], (function, change): (u8, u8)) -> Vec<u8> {
         let mut answer = Vec::new();
         for number in [ETHTOOL_GRSSH, 0, table.len() as u32, key.len() as u32] {

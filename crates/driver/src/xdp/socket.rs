@@ -13,9 +13,9 @@ use crate::socket::check;
 /// Frames that the kernel may fill with what arrives, and entries of the two rings for them. As
 /// many datagrams may wait for us; more are dropped, and counted.
 const RECEIVE_FRAMES: u32 = 4_096;
-/// Frames that may be on their way out, and places of the completion ring.
+/// Frames that may be on their way out, and entries of the completion ring.
 const SEND_FRAMES: u32 = 4_096;
-/// Places of the transmit ring: a frame may come back before the kernel shows that its place is
+/// Entries of the transmit ring: a frame may come back before the kernel shows that its entry is
 /// free.
 const TRANSMIT_PLACES: u32 = 2 * SEND_FRAMES;
 /// Octets of a frame, if the interface's longest fits beside the room that the kernel keeps.
@@ -24,17 +24,16 @@ const FRAME_OCTETS: u32 = 2_048;
 const HEADROOM_OCTETS: u32 = 256;
 /// Octets of a frame otherwise: a page, the kernel's maximum.
 const FRAME_OCTETS_MAX: u32 = 4_096;
-/// The kernel copies what is sent and charges it to the socket: so much may be under way.
+/// Send buffer size: the kernel copies sent frames and charges them to the socket.
 const SEND_BUFFER_OCTETS: i32 = 16 << 20;
 /// Socket option: frames sent by one call in copy mode, 32 unless set (linux/if_xdp.h, from 6.17).
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 /// How many it is set to.
 const SEND_BUDGET: i32 = 256;
-/// How long a queue is waited for: the kernel frees that of a socket that was closed in its own
-/// time.
+/// How long to wait for a queue: the kernel frees that of a closed socket asynchronously.
 const QUEUE_WAIT: Duration = Duration::from_secs(10);
 
-/// How frames get between the interface and ours, best first.
+/// Modes of moving frames between the interface and our memory, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The interface reads and writes our frames itself.
@@ -46,7 +45,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// In the words of the record.
+    /// As text for the record.
     pub(super) fn name(self) -> &'static str {
         match self {
             Mode::ZeroCopy => "zero-copy",
@@ -264,7 +263,8 @@ impl XdpSocket {
                 libc::sendto(fd, nothing, 0, libc::MSG_DONTWAIT, std::ptr::null(), 0)
             };
             if result < 0 {
-                // EAGAIN: it sends so many a call. ENOBUFS, EBUSY: no room further down now.
+                // EAGAIN: the kernel's limit of frames a call. ENOBUFS, EBUSY: no room further down
+                // at present.
                 let error = io::Error::last_os_error().raw_os_error();
                 self.reclaim();
                 if error != Some(libc::EAGAIN) {

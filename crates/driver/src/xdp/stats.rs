@@ -30,7 +30,7 @@ pub struct XdpStats {
     pub interface: InterfaceDrops,
 }
 
-/// Frames of an interface that were dropped, whoever they were of.
+/// Dropped frames of an interface, of all programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceDrops {
     /// Those that came; in a driver's own mode (not the generic one) also what

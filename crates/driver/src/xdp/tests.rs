@@ -109,7 +109,7 @@ impl Wire {
         let (a, b) = (&near.interface, &far.interface);
         let far_path = format!("/proc/self/fd/{}", far.namespace.as_raw_fd());
         near.enter();
-        // The child has no descriptor of ours: it is told by process and number.
+        // The child has no descriptor of ours: it finds the namespace by process and number.
         let far_path = far_path.replace("self", &std::process::id().to_string());
         done(
             "ip",

@@ -346,7 +346,7 @@ fn one_socket_that_never_runs_dry_does_not_starve_another() {
         driver.send_datagrams(quiet, &datagrams::outgoing(&[44]));
         let mut received = Received::new();
         let mut echoed = Outgoing::default();
-        // Both ends echo for ever; the quiet client's one datagram must come back all the same.
+        // Both ends echo for ever; the quiet client's one datagram must come back nevertheless.
         for _ in 0..100_000 {
             next(&mut driver, &mut received);
             if received.socket == quiet && received.event == Event::Datagrams {

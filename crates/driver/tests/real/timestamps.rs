@@ -96,7 +96,7 @@ impl Client {
     }
 }
 
-/// Sends back so many datagrams.
+/// Echoes this number of datagrams.
 fn echo(peer: &UdpSocket, count: usize) {
     let mut octet = [0; 1];
     for _ in 0..count {
@@ -138,7 +138,7 @@ fn stamps_belong_to_their_datagrams_after_a_send_that_failed() {
     let address = peer.local_addr().unwrap();
     let mut client = Client::of(address);
     drop(peer);
-    // Refused by ICMP, which the next send is told.
+    // Refused by ICMP, which the next send reports.
     client.send(&[0]);
     let peer = UdpSocket::bind(address).unwrap();
     client.send(&[1, 2]);

@@ -23,7 +23,7 @@ fn echo(mut driver: SimDriver) -> Stepper<'static> {
     })
 }
 
-/// What a client saw that sent 200 datagrams and as many octets of a stream, 1 ms apart.
+/// Events of a client that sent 200 datagrams and 200 octets on a stream, 1 ms apart.
 fn trace(seed: u64) -> (Vec<Delivery>, RunStats) {
     let Pair {
         world,

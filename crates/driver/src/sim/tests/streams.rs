@@ -15,7 +15,7 @@ fn stream_bytes(driver: &mut SimDriver) -> Vec<u8> {
         .collect()
 }
 
-/// Octets that tell their position, more or less.
+/// Octets that mostly identify their position.
 fn pattern(octets: usize) -> Vec<u8> {
     (0..octets).map(|position| (position % 251) as u8).collect()
 }
@@ -84,7 +84,7 @@ fn lost_segment_arrives_a_timeout_later_and_holds_up_all_behind_it() {
     pair.client.send_bytes(client, b"first").unwrap();
     pair.world.advance_to(at_ms(300));
     pair.client.send_bytes(client, b"second").unwrap();
-    // Sent at 10 ms and 210 ms in vain, at 610 ms with success.
+    // Lost at 10 ms and 210 ms, received at 610 ms.
     pair.world.advance_to(Instant::from_nanos(614_999_999));
     assert!(events(&mut pair.server).is_empty());
     pair.world.advance_to(at_ms(615));

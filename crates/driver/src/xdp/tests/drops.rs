@@ -9,7 +9,7 @@ const RECEIVE_FRAMES: u64 = 4_096;
 const FRAMES_OF_KERNEL_MAX: u64 = 20;
 
 impl Pair {
-    /// Sends so many datagrams to an end that does not read.
+    /// Sends datagrams to an end that does not read.
     fn send(&mut self, number: usize) {
         let payloads = vec![&[7; 44][..]; 64];
         let deadline = self.near.now() + PATIENCE;

@@ -113,7 +113,7 @@ pub(super) fn arrive_in_order_and_whole(ends: &mut impl Ends, lengths: &[usize])
     ends.far().close(server, Close::Graceful);
 }
 
-/// A client learns that nobody listens on the port that it asks.
+/// A client learns that its target port has no listener.
 pub(super) fn are_refused_where_nobody_listens(ends: &mut impl Ends) {
     let (server, _, client) = ends.open();
     ends.far().close(server, Close::Graceful);
