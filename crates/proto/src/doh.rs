@@ -30,7 +30,7 @@ const EXTRA_FIELDS_MAX: usize = 32;
 /// Why a URI or a field cannot be used: an error for people, with its cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidDohRequest {
-    /// What is wrong where.
+    /// The fault, and where it is.
     pub fault: String,
     /// What to write instead.
     pub cure: &'static str,
@@ -53,7 +53,7 @@ impl fmt::Display for InvalidDohRequest {
 
 impl std::error::Error for InvalidDohRequest {}
 
-/// Fields whose values are no secrets; others, such as `authorization`, may be.
+/// Fields whose values are not secret; others, such as `authorization`, may be.
 const HARMLESS_FIELDS: [&str; 6] = [
     "accept-encoding",
     "accept-language",
@@ -63,7 +63,7 @@ const HARMLESS_FIELDS: [&str; 6] = [
     "x-tester",
 ];
 
-/// True if what a field of this name says may be shown.
+/// True if the value of this field may be shown.
 pub fn is_harmless(name: &str) -> bool {
     HARMLESS_FIELDS
         .iter()
@@ -91,7 +91,7 @@ impl RequestField {
     }
 }
 
-/// What all requests of a run have in common: method, URI and fields. Never changes.
+/// The constant part of a run's requests: method, URI and fields.
 #[derive(Clone, Debug)]
 pub struct DohRequest {
     method: Method,
@@ -102,7 +102,7 @@ pub struct DohRequest {
     port: Option<u16>,
     /// The path of a POST, with its query if there is one.
     path: Box<str>,
-    /// What stands before and after the message in the path of a GET.
+    /// The text before and after the message in the path of a GET.
     get_path: (Box<str>, Box<str>),
     /// `:authority`, and of a POST `:path`.
     pseudo_fields: Box<[RequestField]>,
@@ -117,7 +117,7 @@ impl DohRequest {
     /// `extra` are additional fields, name and value. Names are turned into lower case.
     ///
     /// # Errors
-    /// Says what is wrong with the URI or a field.
+    /// The fault in the URI or a field.
     pub fn new(
         method: Method,
         uri: &str,
@@ -256,7 +256,7 @@ fn extra_field(name: &str, value: &str) -> Result<RequestField, InvalidDohReques
     Ok(RequestField::new(&lower, value))
 }
 
-/// What the `content-type` of a response says that its content is.
+/// The media type in the `content-type` of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
     /// Neither of the other two, or the response has no `content-type`.

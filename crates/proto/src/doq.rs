@@ -1,8 +1,8 @@
-//! DNS over dedicated QUIC connections (RFC 9250): what is on a stream, and what may not be.
+//! DNS over dedicated QUIC connections (RFC 9250): the content of a stream, and violations.
 //!
 //! Each query has a bidirectional stream of its own, begun by the client: two octets of length, one
-//! message with ID 0, FIN; the response comes back the same way. The streams themselves are the
-//! business of [`crate::quic`].
+//! message with ID 0, FIN; the response comes back the same way. [`crate::quic`] handles the
+//! streams themselves.
 
 use crate::response::edns_option;
 
@@ -19,7 +19,7 @@ pub const DOQ_PROTOCOL_ERROR: u64 = 0x2;
 pub const DOQ_REQUEST_CANCELLED: u64 = 0x3;
 /// A connection is closed because of excessive load.
 pub const DOQ_EXCESSIVE_LOAD: u64 = 0x4;
-/// An error without a code of its own.
+/// An error without a specific code.
 pub const DOQ_UNSPECIFIED_ERROR: u64 = 0x5;
 /// Reserved for tests of how unknown codes are taken.
 pub const DOQ_ERROR_RESERVED: u64 = 0xd098_ea5e;
@@ -27,10 +27,10 @@ pub const DOQ_ERROR_RESERVED: u64 = 0xd098_ea5e;
 /// Octets of the length in front of a message (RFC 9250, section 4.2).
 const PREFIX_OCTETS: usize = 2;
 
-/// The option that says how long an idle TCP session is kept (RFC 7828).
+/// The option for the idle timeout of TCP sessions (RFC 7828).
 const EDNS_TCP_KEEPALIVE: u16 = 11;
 
-/// What a peer did against RFC 9250, section 4.3.3: fatal to the connection.
+/// A peer's violation of RFC 9250, section 4.3.3: fatal to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// A message ID other than 0.
@@ -71,7 +71,7 @@ pub enum MessageIds {
     Any,
 }
 
-/// Where a stream stands, told from all octets that have come on it.
+/// The state of a stream, determined from all octets received on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamState<'a> {
     /// The message is not complete.
@@ -112,7 +112,7 @@ pub fn parse_stream_with(
     }
 }
 
-/// What holds for every message in both directions.
+/// Rules for every message in both directions.
 fn check_message(message: &[u8], ids: MessageIds) -> Result<(), Violation> {
     if ids == MessageIds::Zero && message.iter().take(2).any(|&octet| octet != 0) {
         return Err(Violation::NonzeroId);
@@ -123,7 +123,7 @@ fn check_message(message: &[u8], ids: MessageIds) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Appends what goes on a stream for `message`: length, ID 0, the rest of the message.
+/// Appends the content of `message`'s stream: length, ID 0, the rest of the message.
 ///
 /// # Panics
 /// If the message is longer than 65,535 octets: a programmer error, templates are checked.

@@ -1,16 +1,15 @@
-//! What becomes of one query that has a stream of its own: a DoH request (RFC 8484) or a DoQ stream
-//! (RFC 9250).
+//! Outcomes of queries on their own streams: DoH requests (RFC 8484) or DoQ streams (RFC 9250).
 //!
-//! Their message ID is 0, so the stream says which query a response belongs to. Whoever opens one
-//! hands in a token, and gets it back with the end of the exchange, exactly once; unless it cancels
-//! the exchange, or the connection ends first.
+//! Their message ID is 0, so the stream identifies the query of a response. The caller opens an
+//! exchange with a token, and gets it back with its end, exactly once; unless it cancels the
+//! exchange, or the connection ends first.
 
 use crate::doh::MediaType;
 
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExchangeEnd<'a> {
-    /// The octets of one whole DNS message; not looked into.
+    /// The octets of one whole DNS message, not parsed.
     Message(&'a [u8]),
     /// HTTP: a final status other than 200, whatever came with it.
     HttpStatus(u16),
@@ -19,8 +18,8 @@ pub enum ExchangeEnd<'a> {
     /// The peer reset the stream (RST_STREAM, RESET_STREAM or STOP_SENDING), with this error code
     /// of its protocol.
     Reset(u64),
-    /// The peer says that it has not processed the request (REFUSED_STREAM, or a stream above the
-    /// last one of a GOAWAY); it may be sent again on another connection.
+    /// The peer reports that it has not processed the request (REFUSED_STREAM, or a stream above
+    /// the last one of a GOAWAY); it may be sent again on another connection.
     NotProcessed,
     /// The stream broke the rules of its protocol without breaking the connection's: no message,
     /// more than one, one longer than 65,535 octets, or one that its framing contradicts.

@@ -1,7 +1,7 @@
 //! The two-octet length prefix of DNS over streams (RFC 1035, section 4.2.2; RFC 7766, section 8).
 //!
-//! [`Deframer`] turns stream octets into whole messages. Whole messages in the octets handed in
-//! are passed on in place; only a message that is cut off at the end is copied and kept.
+//! [`Deframer`] turns stream octets into whole messages. Whole messages in the input are passed on
+//! in place; only an incomplete message at the end is copied and kept.
 
 /// Octets of the length prefix.
 pub const PREFIX_OCTETS: usize = 2;
@@ -15,7 +15,7 @@ pub struct Deframer {
 }
 
 impl Deframer {
-    /// Hands every whole message (without prefix) to `on_message`, in order. True if the octets
+    /// Passes every whole message (without prefix) to `on_message`, in order. True if the octets
     /// end within a message, whose rest is still to come.
     ///
     /// A prefix of zero gives an empty message. No allocation unless the octets end within a

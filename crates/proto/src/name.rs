@@ -49,7 +49,7 @@ impl std::error::Error for NameError {}
 /// understood. Case is kept. On an error `wire` is left as it was.
 ///
 /// # Errors
-/// [`NameError`] says what is wrong with `text`.
+/// [`NameError`] describes the fault in `text`.
 pub fn parse(text: &str, wire: &mut Vec<u8>) -> Result<(), NameError> {
     let start = wire.len();
     let result = append_labels(text.as_bytes(), wire);

@@ -1,10 +1,10 @@
 //! The queries of one client that are waiting or in flight: message IDs, instants, timeouts.
 //!
 //! Queries are numbered in the order of [`Pending::submit`]; the ID is a bijection of the low 16
-//! bits of that number, so consecutive IDs look unrelated and none repeats within 65,536 queries.
-//! A query lives in slot `number mod capacity` of a ring and stays there, after it has ended, until
-//! the slot is needed again. That is how a response is found in O(1) without a hash table, and how
-//! late and duplicate responses are told from those that belong to no query.
+//! bits of that number, so consecutive IDs look unrelated and none repeats within 65,536 queries. A
+//! query is in slot `number mod capacity` of a ring and stays there, after it has ended, until the
+//! slot is needed again. So a response is matched in O(1) without a hash table, and late and
+//! duplicate responses can be distinguished from unsolicited ones.
 //!
 //! A slot that is still open is skipped by later queries. The ring doubles when more than half of
 //! it is open, up to 65,536 slots: then there is a slot for each ID, and at most [`OPEN_MAX`]
@@ -25,8 +25,8 @@ pub use question::{LABEL_MAX, Question};
 pub use slot::{Found, Query, State, WaitingQueries};
 pub use trail::Trail;
 
-/// Most queries of one client that can be waiting or in flight: all message IDs but those that are
-/// kept for queries that have timed out, whose late responses would else be taken for those of new
+/// Most queries of one client that can be waiting or in flight: all message IDs except those
+/// reserved for queries that have timed out, whose late responses would otherwise match new
 /// queries.
 pub const OPEN_MAX: u32 = (CAPACITY_MAX - TIMED_OUT_MAX) as u32;
 
@@ -36,8 +36,8 @@ pub const TIMED_OUT_MAX: usize = 4_096;
 const CAPACITY_MIN: usize = 4;
 /// One slot for each message ID.
 const CAPACITY_MAX: usize = 65_536;
-/// Slots of the largest ring that are free for the next query: one of 32, for who looks for the
-/// only one that is free looks at all of them, and does so for each query.
+/// Slots of the largest ring that are kept free: one in 32. With a single free slot, each query
+/// would have to scan the whole ring for it.
 const SPARE: usize = 2_048;
 
 const _: () = assert!(OPEN_MAX as usize + SPARE <= CAPACITY_MAX);
@@ -63,7 +63,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Message IDs start at a place given by `id_offset`. Called before the first submit.
+    /// Sets the offset of message IDs. Called before the first submit.
     pub fn start_ids(&mut self, id_offset: u16) {
         self.id_offset = id_offset;
     }
@@ -108,7 +108,8 @@ impl Pending {
         self.submit_many(scheduled_at, 1, || question) == 1
     }
 
-    /// Queues up to `queries` for sending; says how many were queued before [`OPEN_MAX`] were open.
+    /// Queues up to `queries` for sending; returns how many were queued before [`OPEN_MAX`] were
+    /// open.
     #[inline(always)]
     pub fn submit_many(
         &mut self,
@@ -250,8 +251,8 @@ impl Pending {
     /// Marks the `queries` that have waited longest, of those that wait, as handed to the network
     /// at `sent_at`; one that is sent again stays under way since it was first sent.
     ///
-    /// Calls `each` with so many that follow each other, when they were scheduled, and whether they
-    /// are sent again.
+    /// Calls `each` for each run of queries scheduled together, with their number, their instant,
+    /// and whether they are sent again.
     #[inline(always)]
     pub fn send_oldest(
         &mut self,
@@ -319,7 +320,7 @@ impl Pending {
     }
 
     /// Takes back the query in flight at `position`: it waits again, to be sent once more. It keeps
-    /// the instant at which it was first sent, which tells it from one that never was.
+    /// the instant at which it was first sent, which distinguishes it from a query never sent.
     pub fn requeue(&mut self, position: u32) {
         let slot = &mut self.slots[position as usize];
         assert_eq!(
@@ -414,7 +415,7 @@ impl Pending {
         [in_flight, waiting].into_iter().flatten().min()
     }
 
-    /// The first open query whose timeout has passed at `now`, if any. End it and ask again.
+    /// The first open query whose timeout has passed at `now`, if any. End it and call again.
     pub fn expired(&mut self, now: Instant, timeout: std::time::Duration) -> Option<Query> {
         let in_flight = self
             .oldest_in_flight()
@@ -427,9 +428,9 @@ impl Pending {
 
     /// The smallest query number from `from` on whose slot holds it in `state`.
     ///
-    /// Walks numbers, and goes through the ring once as many numbers as it has slots held none. So
-    /// it takes no more than twice as many steps as it passes numbers, which callers remember as
-    /// the next `from`: amortised O(1) a query, however many came since the oldest.
+    /// Walks numbers, and scans the ring once after as many misses as it has slots. So it takes at
+    /// most two steps for each number passed, and callers store the result as the next `from`:
+    /// amortised O(1) a query, however many came since the oldest.
     fn first_number_in(&self, state: State, from: u32) -> u32 {
         let mut number = from;
         for _ in 0..=self.slots.len() {

@@ -1,10 +1,10 @@
-//! Building query messages (RFC 1035, section 4.1) with EDNS (RFC 6891), padded if asked for
-//! (RFC 7830, RFC 8467).
+//! Building query messages (RFC 1035, section 4.1) with EDNS (RFC 6891) and optional padding (RFC
+//! 7830, RFC 8467).
 
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 
-/// What goes into a query beside its question.
+/// Options of a query beside its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryOptions {
     /// The RD bit.
@@ -45,8 +45,8 @@ pub struct Edns {
     pub dnssec_ok: bool,
     /// Options in the order sent: code and data.
     pub options: Vec<(u16, Vec<u8>)>,
-    /// Pads the message to a multiple of that many octets (RFC 8467, section 4.1), by an option
-    /// after all others; `options` may not have one of its own (RFC 7830, section 3).
+    /// Pads the message to a multiple of this number of octets (RFC 8467, section 4.1), by an
+    /// option after all others; `options` may not have one of its own (RFC 7830, section 3).
     pub padding_block_octets: Option<NonZeroU16>,
 }
 
@@ -85,7 +85,7 @@ pub const OPTION_KEEPALIVE: u16 = 11;
 /// The option code of Padding (RFC 7830, section 3).
 pub const OPTION_PADDING: u16 = 12;
 
-/// The block that queries are padded to unless told otherwise (RFC 8467, section 4.1).
+/// Default block length of padded queries (RFC 8467, section 4.1).
 pub const PADDING_BLOCK_OCTETS: NonZeroU16 = NonZeroU16::new(128).expect("128 is not zero");
 
 /// Appends a whole query message with ID 0 to `message`.

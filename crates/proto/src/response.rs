@@ -9,7 +9,7 @@ pub use kind::ResponseKind;
 use crate::query::OPTION_NSID;
 use crate::rr::{OPCODE_UPDATE, TYPE_OPT};
 
-/// The fixed header of a DNS message, as far as load generation looks at it.
+/// The fixed header of a DNS message, as far as load generation needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Message ID.
@@ -48,8 +48,8 @@ pub fn is_truncated(message: &[u8]) -> bool {
     message.len() >= HEADER_OCTETS && message[2] & 0x02 != 0
 }
 
-/// True if the RA bit is set (RFC 1035, section 4.1.1): the server looks up what it does not know.
-/// False without a whole header.
+/// True if the RA bit is set (RFC 1035, section 4.1.1): the server resolves recursively. False
+/// without a whole header.
 #[inline]
 pub fn offers_recursion(message: &[u8]) -> bool {
     message.len() >= HEADER_OCTETS && message[3] & 0x80 != 0
@@ -87,8 +87,8 @@ pub fn question_matches(query: &[u8], question_octets: usize, response: &[u8]) -
     same_question && received.question_count == sent.question_count
 }
 
-/// True if `response` repeats the question of `query` octet for octet: what nearly all do for which
-/// [`question_matches`] says so, and cheaper to know.
+/// True if `response` repeats the question of `query` octet for octet: cheaper than
+/// [`question_matches`], and true for nearly all responses that match.
 #[inline(always)]
 pub fn repeats_question(query: &[u8], question_octets: usize, response: &[u8]) -> bool {
     let question = HEADER_OCTETS..HEADER_OCTETS.saturating_add(question_octets);

@@ -17,12 +17,12 @@ pub(super) struct Parts<'a> {
     pub(super) port: Option<u16>,
     /// Path and query without any variable.
     pub(super) path: String,
-    /// What stands before and after the message in the path of a GET.
+    /// The text before and after the message in the path of a GET.
     pub(super) get_before: String,
     pub(super) get_after: String,
 }
 
-/// Takes a URI or a URI template apart.
+/// Parses a URI or a URI template.
 pub(super) fn parse(uri: &str) -> Result<Parts<'_>, InvalidDohRequest> {
     let (scheme, rest) = scheme(uri)?;
     let path_start = rest.find(['/', '?', '{', '#']).unwrap_or(rest.len());
@@ -119,7 +119,7 @@ fn host_and_port<'a>(
     Ok((host, port))
 }
 
-/// Splits a path at its template expression: what is before, what it becomes, what is after.
+/// Splits a path at its template expression: the text before, the expansion, the text after.
 fn split_template<'a>(
     uri: &str,
     path: &'a str,

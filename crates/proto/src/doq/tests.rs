@@ -1,4 +1,4 @@
-//! RFC 9250, clause by clause, as far as one stream's octets tell.
+//! RFC 9250, clause by clause, as far as it concerns one stream's octets.
 
 use super::*;
 use proptest::prelude::*;

@@ -79,8 +79,8 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// From the moment in which the peer has acknowledged SETTINGS_HEADER_TABLE_SIZE: the largest
-    /// size that it may set. A table that is larger stays until the peer says so (section 4.2).
+    /// Sets the largest size that the peer may set, once it has acknowledged
+    /// SETTINGS_HEADER_TABLE_SIZE. A larger table stays until the peer resizes it (section 4.2).
     pub fn set_table_limit(&mut self, octets: u32) {
         self.table_octets_limit = octets;
     }
@@ -99,12 +99,12 @@ impl Decoder {
 
     /// Hands the fields of a whole `block` to `on_field`, name and value, in order.
     ///
-    /// Strings are handed out in place, or from a scratch buffer if they are Huffman codes.
-    /// Allocates nothing unless the peer inserts into its dynamic table or a string is longer
-    /// than any before.
+    /// Strings are passed on in place, or from a scratch buffer if they are Huffman codes.
+    /// Allocates nothing unless the peer inserts into its dynamic table or a string is longer than
+    /// any before.
     ///
     /// # Errors
-    /// The connection cannot go on; fields before the fault have been handed out.
+    /// The connection cannot continue; fields before the fault have been passed on.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -294,7 +294,7 @@ impl DynamicTable {
         Some(text.split_at(usize::from(entry.name_octets)))
     }
 
-    /// Evicts what has no place (section 4.4); one that is larger than the table empties it.
+    /// Evicts entries that no longer fit (section 4.4); an entry larger than the table empties it.
     fn insert(&mut self, name: &[u8], value: &[u8]) {
         let octets = counted_octets(name, value);
         self.evict_to(self.octets_max.saturating_sub(octets));

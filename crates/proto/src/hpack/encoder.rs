@@ -83,7 +83,7 @@ pub struct NumberField {
     pub static_index: u8,
     /// Octets of its name.
     pub name_octets: u8,
-    /// What stands before the number.
+    /// The text before the number.
     pub before: &'static str,
 }
 
@@ -106,9 +106,9 @@ impl NumberField {
 /// The encoding side of one connection.
 #[derive(Debug)]
 pub struct Encoder {
-    /// What our entries count.
+    /// Size of our entries.
     octets: u32,
-    /// What they may count: never more than the 4,096 that are allowed from the start.
+    /// Largest size of our entries: never more than the initial 4,096.
     octets_max: u32,
     /// The next block begins with a change of the table's size.
     resized: bool,
@@ -145,7 +145,7 @@ impl Encoder {
             self.fields = 0;
             self.numbers.clear();
         }
-        // A limit that grows again counts only with a block that says so; it is not worth one.
+        // A raised limit only takes effect with a size update in a block, which is not worth it.
         self.octets_max = self.octets_max.min(octets_max);
     }
 

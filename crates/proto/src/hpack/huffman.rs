@@ -12,7 +12,7 @@ const EOS: u16 = 256;
 /// Bits of the longest code.
 const BITS_MAX: usize = 30;
 
-/// Codes of up to this many bits are found by one look into a table.
+/// Codes of up to this many bits are found with one table lookup.
 const SHORT_BITS: u32 = 8;
 
 /// Bits of each symbol's code.

@@ -1,7 +1,7 @@
 //! HPACK, the compression of HTTP/2's field sections (RFC 7541).
 //!
-//! [`Decoder`] takes whole field blocks and hands out fields in place where it can. [`Encoder`]
-//! is made for many blocks of nearly the same fields: it fills the peer's dynamic table once and
+//! [`Decoder`] takes whole field blocks and passes on fields in place where it can. [`Encoder`] is
+//! made for many blocks of nearly the same fields: it fills the peer's dynamic table once and
 //! evicts nothing, so that a field is one octet from its second time on. The Huffman code
 //! ([`huffman`]) is HTTP/3's too.
 
@@ -15,8 +15,8 @@ pub(crate) mod integer;
 pub use decoder::{DecodeError, Decoder};
 pub use encoder::{Encoder, Field, FieldRef, NumberField};
 
-/// What the dynamic table may hold until the decoding side says otherwise (RFC 9113, section
-/// 6.5.2), in octets as section 4.1 counts them.
+/// Initial size of the dynamic table (RFC 9113, section 6.5.2), in octets as section 4.1 counts
+/// them.
 pub const TABLE_OCTETS_INITIAL: u32 = 4_096;
 
 /// What an entry of a dynamic table counts beside its name and value (RFC 7541, section 4.1).

@@ -23,7 +23,7 @@ mod ordinary;
 /// allow (section 6.5.2).
 const STREAMS_MAX_ASSUMED: u32 = 100;
 
-/// Cancelled exchanges that are remembered, to tell a late response from nonsense.
+/// Cancelled exchanges that are remembered, to distinguish a late response from an invalid one.
 const CANCELLED_MAX: usize = 128;
 
 /// A buffer larger than this is not kept for the next stream that needs one.
@@ -43,14 +43,14 @@ pub enum Blocked {
     Streams,
     /// The peer's flow control allows no further content now: wait for more octets from it.
     Window,
-    /// This connection takes no more requests at all: use another one.
+    /// This connection accepts no more requests: use another one.
     Ending,
 }
 
 /// A client's connection; holds no socket and no TLS session.
 ///
-/// Appends to `out` what is to be sent, and hands every exchange's end to a callback. Idle it
-/// holds under 1 KiB.
+/// Appends output to `out`, and passes the end of every exchange to a callback. Idle it holds under
+/// 1 KiB.
 #[derive(Debug)]
 pub struct Http2Client {
     request: Arc<DohRequest>,
@@ -60,7 +60,7 @@ pub struct Http2Client {
     cancelled: VecDeque<(u32, Stream)>,
     forgotten: u64,
     next_id: u32,
-    /// What the peer's GOAWAY said.
+    /// The peer's GOAWAY.
     going_away: Option<ErrorCode>,
     /// We have said GOAWAY.
     closing: bool,
@@ -140,12 +140,12 @@ impl Http2Client {
         ids.into_iter().filter_map(token).collect()
     }
 
-    /// True if the connection takes no more requests: the peer said so, we said so, it failed, or
-    /// its stream identifiers are used up (section 5.1.1).
+    /// True if the connection accepts no more requests: a GOAWAY was sent or received, it failed,
+    /// or its stream identifiers are used up (section 5.1.1).
     pub fn is_going_away(&self) -> bool {
         let is_used_up = self.next_id > WINDOW_MAX;
         let failed = self.endpoint.failure().is_some();
-        // Without a branch for each: it is asked for every query.
+        // Without a branch for each: this is called for every query.
         self.going_away.is_some() | self.closing | is_used_up | failed
     }
 
@@ -269,7 +269,7 @@ impl Http2Client {
         }
     }
 
-    /// Gives up the exchange with this token and resets its stream; false if there is none.
+    /// Cancels the exchange with this token and resets its stream; false if there is none.
     ///
     /// Its end is not reported. A message that comes nevertheless is, as [`ExchangeEnd::Late`].
     pub fn cancel(&mut self, token: u32, out: &mut Vec<u8>) -> bool {
@@ -288,7 +288,7 @@ impl Http2Client {
         true
     }
 
-    /// Says that no more requests will come (GOAWAY with NO_ERROR); open exchanges go on.
+    /// Announces that no more requests will come (GOAWAY with NO_ERROR); open exchanges continue.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         if !self.closing && self.endpoint.failure().is_none() {
             self.closing = true;
@@ -296,13 +296,13 @@ impl Http2Client {
         }
     }
 
-    /// Takes octets from the peer. Exchanges that end with them are handed to `on_end` with their
-    /// tokens; what is to be sent is appended to `out`.
+    /// Handles octets from the peer. Passes exchanges that end to `on_end` with their tokens;
+    /// appends output to `out`.
     ///
-    /// A message in one whole DATA frame is handed out in place.
+    /// A message in one whole DATA frame is passed on in place.
     ///
     /// # Errors
-    /// The peer broke the protocol. A GOAWAY that says so is in `out`; send it, close the
+    /// The peer violated the protocol. `out` has a GOAWAY with the error; send it, close the
     /// connection, and count open exchanges as lost with it. Further calls return the same error.
     pub fn handle_bytes(
         &mut self,

@@ -32,7 +32,7 @@ impl SharedOctets {
     }
 }
 
-/// What one connection keeps; its end gives all back.
+/// The share of one connection, returned when it ends.
 #[derive(Debug)]
 pub(super) struct Collected {
     octets: usize,
@@ -54,7 +54,7 @@ impl Collected {
         self.octets
     }
 
-    /// Takes so many octets more; false if there is no room for them.
+    /// Reserves more octets; false if there is no room for them.
     pub(super) fn take(&mut self, octets: usize) -> bool {
         let fits = self.octets + octets <= self.max && self.all.take(octets);
         if fits {

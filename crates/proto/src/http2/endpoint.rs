@@ -1,5 +1,5 @@
-//! What both endpoints of a connection do alike: settings, pings, the connection's windows, field
-//! blocks in several frames, and the limits on what a peer may make us do for nothing.
+//! Common to both endpoints of a connection: settings, pings, the connection's windows, field
+//! blocks in several frames, and limits on useless work that a peer can cause.
 
 use super::frame::{
     ErrorCode, Frame, FrameReader, Http2Error, PAYLOAD_OCTETS_MAX, WINDOW_INITIAL, WINDOW_MAX,
@@ -18,10 +18,10 @@ const CONTINUATIONS_MAX: u8 = 64;
 /// exchanges and calls of `handle_bytes` make up for some.
 const TRIFLES_MAX: u32 = 10_000;
 
-/// What a call of `handle_bytes` makes up for: a ping that comes alone is never too much.
+/// Credit of a call of `handle_bytes`: single pings never exceed the limit.
 const TRIFLES_A_CALL: u32 = 8;
 
-/// What an ended exchange makes up for.
+/// Credit of an ended exchange.
 const TRIFLES_AN_EXCHANGE: u32 = 16;
 
 /// The peer's settings (section 6.5.2).
@@ -82,7 +82,8 @@ pub(super) struct Endpoint {
     pub(super) peer: PeerSettings,
     /// Octets of DATA that we may send.
     pub(super) send_window: u32,
-    /// Octets of DATA that the peer may send, and what it is told to when half is used.
+    /// Octets of DATA that the peer may send, and the size to which the window is raised when half
+    /// is used.
     receive_window: u32,
     receive_window_max: u32,
     /// SETTINGS_HEADER_TABLE_SIZE as we sent it, in force from the acknowledgement on.
@@ -98,8 +99,8 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// An endpoint that has sent its settings, and a WINDOW_UPDATE up to `receive_window_max` for
-    /// the connection. `streams_max` is assumed until the peer says otherwise; the peer may send a
-    /// SETTINGS_ENABLE_PUSH up to `enable_push_max`.
+    /// the connection. `streams_max` is assumed until the peer sets another limit; the peer may
+    /// send a SETTINGS_ENABLE_PUSH up to `enable_push_max`.
     pub(super) fn new(
         streams_max: u32,
         enable_push_max: u32,
@@ -142,7 +143,7 @@ impl Endpoint {
         self.failed
     }
 
-    /// Notes a connection error; true for the first, which the peer should be told.
+    /// Records a connection error; true for the first, which has to be sent to the peer.
     pub(super) fn fail(&mut self, error: Http2Error) -> bool {
         let is_first = self.failed.is_none();
         self.failed.get_or_insert(error);
@@ -175,8 +176,7 @@ impl Endpoint {
         self.trifles = self.trifles.saturating_sub(TRIFLES_AN_EXCHANGE);
     }
 
-    /// True if HEADERS may come now, and DATA of so many octets for which the peer need not be told
-    /// anything.
+    /// True if HEADERS may come now, and this number of octets of DATA without a window update.
     #[inline]
     pub(super) fn takes_silently(&self, flow_octets: u32) -> bool {
         let left = self.receive_window.checked_sub(flow_octets);
@@ -416,7 +416,7 @@ impl Endpoint {
         Ok(Event::ConnectionWindow)
     }
 
-    /// Section 6.3; what it says is ignored.
+    /// Section 6.3; priorities are ignored.
     fn handle_priority<'a>(&mut self, frame: Frame<'a>) -> Result<Event<'a>, Http2Error> {
         if on_stream(frame)?.payload.len() != 5 {
             return Err(Http2Error::frame_size("PRIORITY has not five bytes"));
@@ -464,7 +464,7 @@ impl ReceiveWindow {
         ReceiveWindow(i64::from(octets))
     }
 
-    /// True if so many octets are allowed.
+    /// True if this number of octets is allowed.
     #[inline]
     pub(super) fn allows(&self, octets: u32) -> bool {
         self.0 >= i64::from(octets)
@@ -476,7 +476,7 @@ impl ReceiveWindow {
         self.update(stream, max, out);
     }
 
-    /// Takes octets of a stream; if it goes on and half of `max` is used, the peer is told.
+    /// Takes octets of a stream; if it continues and half of `max` is used, the window is raised.
     pub(super) fn take(
         &mut self,
         octets: u32,

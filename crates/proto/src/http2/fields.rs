@@ -1,4 +1,4 @@
-//! What requests and responses say in their fields (RFC 9113, section 8), as far as DoH needs it.
+//! Fields of requests and responses (RFC 9113, section 8), as far as DoH needs them.
 
 use crate::doh::{self, MediaType};
 
@@ -33,7 +33,7 @@ impl ResponseFields {
 }
 
 impl ResponseFields {
-    /// True if they are those of a response that is a message of so many octets.
+    /// True if they are those of a response with a message of this length.
     #[inline]
     pub(crate) fn has_message(&self, octets: usize) -> bool {
         let agrees = match self.content_length.octets {
@@ -90,7 +90,7 @@ pub(crate) enum RequestMethod {
     Other,
 }
 
-/// What a GET's path said about the query.
+/// The query in a GET's path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DnsVariable {
     #[default]
@@ -219,7 +219,7 @@ fn is_name_valid(name: &[u8]) -> bool {
 
 fn is_value_valid(value: &[u8]) -> bool {
     let is_blank = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
-    // Without a branch for each octet: values are looked at in every response.
+    // Without a branch for each octet: values are compared in every response.
     let has_forbidden = value.iter().fold(false, |found, &octet| {
         found | matches!(octet, 0 | b'\r' | b'\n')
     });

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a client sends before its first frame (section 3.4).
+/// The preface that a client sends before its first frame (section 3.4).
 pub const CLIENT_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Octets of a frame's header (section 4.1).
@@ -123,12 +123,12 @@ impl fmt::Debug for ErrorCode {
     }
 }
 
-/// A connection error (section 5.4.1): we found it, and the peer has been told with a GOAWAY.
+/// A connection error (section 5.4.1) that we detected and sent to the peer in a GOAWAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Error {
     /// The code that went into the GOAWAY.
     pub code: ErrorCode,
-    /// What the peer did, for people.
+    /// Description of the peer's violation.
     pub what: &'static str,
 }
 
@@ -214,7 +214,7 @@ pub(super) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Hands every whole frame to `on_frame`: in place, unless it was cut off before.
+    /// Passes every whole frame to `on_frame`: in place, unless it arrived in parts.
     pub(super) fn read(
         &mut self,
         bytes: &[u8],

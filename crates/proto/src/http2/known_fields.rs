@@ -1,5 +1,5 @@
-//! Field blocks that have been read before. A server says much the same of all its responses: of
-//! those to one name the same in the same octets, which then need not be read again.
+//! A cache of decoded field blocks. A server sends much the same fields with all its responses:
+//! responses to one name have identical blocks, which need not be decoded again.
 //!
 //! Only blocks that mean the same on every connection are known, those without a reference to the
 //! peer's table and without a change of it, which is all blocks unless the peer may have a table
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 /// Longest block that is remembered.
 const OCTETS_MAX: usize = 256;
 
-/// Blocks that are remembered, each in the place that follows from its octets.
+/// Cached blocks, each in the slot given by a hash of its octets.
 const PLACES: usize = 32;
 
 thread_local! {
@@ -25,13 +25,13 @@ pub(super) fn find<R>(block: &[u8], read: impl FnOnce(&ResponseFields) -> R) -> 
     KNOWN.with_borrow_mut(|known| known.find(block).map(read))
 }
 
-/// Remembers what a block says, on every connection.
+/// Caches the content of blocks, for all connections.
 pub(super) fn remember(block: &[u8], fields: ResponseFields) {
     KNOWN.with_borrow_mut(|known| known.remember(block, fields));
 }
 
 struct KnownFields {
-    /// Empty until something is remembered, then all places; 10 KB.
+    /// Empty until the first entry, then all slots; 10 KB.
     places: Vec<Known>,
     /// Where the last one was found.
     last: usize,

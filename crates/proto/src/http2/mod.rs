@@ -1,10 +1,10 @@
 //! HTTP/2 for DNS over HTTPS, both ends (RFC 9113, RFC 8484).
 //!
-//! [`Http2Client`] and [`Http2Server`] take octets and give octets, with TLS or without (prior
-//! knowledge, RFC 9113 section 3.3). Requests are those of DoH and nothing else: one message
-//! each way. Flow control, settings, pings, padding, field blocks in several frames, trailers and
-//! interim responses are handled; priorities are ignored, pushes refused. What a peer can make
-//! us hold or do is limited (section 10.5).
+//! [`Http2Client`] and [`Http2Server`] take octets and return octets, with TLS or without (prior
+//! knowledge, RFC 9113 section 3.3). Only DoH requests are supported: one message each way. Flow
+//! control, settings, pings, padding, field blocks in several frames, trailers and interim
+//! responses are handled; priorities are ignored, pushes refused. Memory and work that a peer can
+//! cause are limited (section 10.5).
 
 mod client;
 mod collected;
@@ -26,7 +26,7 @@ use frame::{WINDOW_MAX, finish_headers};
 /// The ALPN protocol name of HTTP/2 over TLS (RFC 9113, section 3.2).
 pub const ALPN: &[u8] = b"h2";
 
-/// What a connection is told about our side.
+/// Our settings of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Options {
     /// SETTINGS_HEADER_TABLE_SIZE: what the peer's fields may take in our memory. 0 by default,
@@ -60,10 +60,10 @@ impl Http2Options {
     }
 }
 
-/// What octets from the peer led to.
+/// The result of handling octets from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Continuation {
-    /// The connection goes on.
+    /// The connection stays open.
     Continues,
     /// One side has said GOAWAY and no exchange is open: close the connection once `out` is sent.
     Drained,

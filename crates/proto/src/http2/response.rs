@@ -19,12 +19,12 @@ pub(super) struct Stream {
     pub(super) surplus: Option<Box<Surplus>>,
 }
 
-/// What a stream holds if its message does not come, or go, in one piece.
+/// The buffer of a stream whose message is received, or sent, in several parts.
 #[derive(Debug, Default)]
 pub(super) struct Surplus {
     /// The response so far.
     pub(super) body: Vec<u8>,
-    /// What the windows have not allowed to be sent yet, and how much of that is sent.
+    /// Data that the windows have not allowed to be sent yet, and how much of it is sent.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_start: usize,
     pub(super) send_window: i64,
@@ -54,7 +54,7 @@ impl Stream {
         }
     }
 
-    /// True if the request is sent, nothing has come yet, and so many octets may.
+    /// True if the request is sent, nothing has come yet, and this number of octets is allowed.
     #[inline]
     pub(super) fn is_fresh(&self, octets: u32) -> bool {
         self.status == 0 && self.surplus.is_none() && self.receive_window.allows(octets)

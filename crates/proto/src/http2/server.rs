@@ -28,7 +28,7 @@ const CONTENT_TYPE_NAME: u8 = 31;
 /// A buffer larger than this is freed after use.
 const BUFFER_OCTETS_KEPT: usize = 512;
 
-/// What a connection holds without streams, its header tables included, and an open stream.
+/// Memory of a connection without streams, its header tables included, and of an open stream.
 const HELD_OCTETS: usize = 12 * 1024;
 const HELD_PER_STREAM_OCTETS: usize = 192;
 
@@ -47,7 +47,7 @@ pub struct Http2ServerOptions {
     pub collected_octets_max: usize,
     /// The same for all connections together: 64 MiB by default.
     pub collected: SharedOctets,
-    /// What the peer is told.
+    /// Settings sent to the peer.
     pub http2: Http2Options,
 }
 
@@ -67,7 +67,7 @@ impl Default for Http2ServerOptions {
     }
 }
 
-/// A request with a message in it, which has not been looked into.
+/// A request with a message, not parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DohQuery<'a> {
     /// How it came.
@@ -85,7 +85,7 @@ pub enum RespondError {
     QueueFull,
 }
 
-/// What a server counts on one connection.
+/// A server's counters of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounts {
     /// Streams that the client reset.
@@ -108,7 +108,7 @@ struct Stream {
     buffer: Option<Box<Buffer>>,
 }
 
-/// What is being waited for.
+/// The next expected input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// The content of a POST.
@@ -207,7 +207,7 @@ impl Http2Server {
         HELD_OCTETS + streams + self.queued_octets + self.collected.octets()
     }
 
-    /// What was counted on this connection.
+    /// The counters of this connection.
     pub fn counts(&self) -> ServerCounts {
         self.counts
     }
@@ -218,7 +218,7 @@ impl Http2Server {
     /// [`Http2Server::respond_status`] and [`Http2Server::reset_stream`], at any time.
     ///
     /// # Errors
-    /// The client broke the protocol. A GOAWAY that says so is in `out`; send it and close the
+    /// The client violated the protocol. `out` has a GOAWAY with the error; send it and close the
     /// connection. Further calls return the same error.
     pub fn handle_bytes(
         &mut self,
@@ -548,7 +548,7 @@ impl Http2Server {
     }
 
     /// Answers a request with a message and, if `max_age` is given, its freshness lifetime in
-    /// seconds (RFC 8484, section 5.1). What flow control does not allow yet is copied.
+    /// seconds (RFC 8484, section 5.1). Data that flow control does not allow yet is copied.
     ///
     /// # Errors
     /// Nothing was sent, see [`RespondError`].
@@ -802,7 +802,8 @@ impl Stream {
     }
 }
 
-/// What a request is, or the status with which to refuse it (RFC 8484, section 4.1; RFC 9110).
+/// The content of a request, or the status with which to refuse it (RFC 8484, section 4.1; RFC
+/// 9110).
 pub(crate) fn classify(
     fields: &RequestFields,
     content_length: ContentLength,

@@ -3,14 +3,14 @@
 /// Places of a table that has just got its first stream.
 const PLACES_MIN: usize = 4;
 
-/// A table with open addressing; a stream's place follows from its identifier.
+/// A table with open addressing; a stream's slot follows from its identifier.
 ///
-/// Identifiers of one side are consecutive, so that most streams are at the first place that is
-/// looked at; where all are, nothing moves when one goes. Grows to twice the streams that were ever
-/// open at once; never shrinks.
+/// Identifiers of one side are consecutive, so most streams are in the first slot probed; if all
+/// are, nothing moves when one is removed. Grows to twice the streams that were ever open at once;
+/// never shrinks.
 #[derive(Debug)]
 pub(super) struct Streams<S> {
-    /// Identifier 0 is a free place. Length 0 or a power of two, at most half used.
+    /// Identifier 0 is a free slot. Length 0 or a power of two, at most half used.
     places: Vec<(u32, S)>,
     open: usize,
     /// Streams that are not where they belong, because another was there.
@@ -52,12 +52,13 @@ impl<S: Default> Streams<S> {
         self.open += 1;
     }
 
-    /// Removes a stream. Those behind it move up, so that none is behind a free place.
+    /// Removes a stream. Those after it move up, so that none is after a free slot of its probe
+    /// sequence.
     pub(super) fn remove(&mut self, id: u32) -> Option<S> {
         self.remove_if(id, |_| true)
     }
 
-    /// As [`Streams::remove`], if `wanted` says so.
+    /// As [`Streams::remove`], if `wanted` returns true.
     #[inline]
     pub(super) fn remove_if(&mut self, id: u32, wanted: impl FnOnce(&S) -> bool) -> Option<S> {
         let hole = self.find(id)?;

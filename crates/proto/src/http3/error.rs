@@ -9,7 +9,7 @@ pub struct ErrorCode(pub u64);
 impl ErrorCode {
     /// No error.
     pub const NO_ERROR: ErrorCode = ErrorCode(0x100);
-    /// The peer broke the protocol in a way that has no code of its own.
+    /// The peer violated the protocol in a way without a specific code.
     pub const GENERAL_PROTOCOL_ERROR: ErrorCode = ErrorCode(0x101);
     /// An internal error.
     pub const INTERNAL_ERROR: ErrorCode = ErrorCode(0x102);
@@ -48,7 +48,7 @@ impl ErrorCode {
 /// A connection error: close the connection with its code (RFC 9114, section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http3Error {
-    /// What the peer is told.
+    /// The error sent to the peer.
     pub code: ErrorCode,
     /// The fault in words.
     pub what: &'static str,

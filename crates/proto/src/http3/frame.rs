@@ -22,7 +22,7 @@ pub(super) fn write_frame_header(kind: u64, octets: usize, out: &mut Vec<u8>) {
     varint::write(octets as u64, out);
 }
 
-/// The frames of a stream of which all octets are there, or all that will be looked at.
+/// The frames of a stream whose octets are complete, or complete as far as they are read.
 pub(super) struct Frames<'a> {
     rest: &'a [u8],
     /// Octets of the stream before `rest`.
@@ -73,7 +73,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// What a frame on a stream of requests or responses that is neither HEADERS nor DATA means.
+/// The meaning of a frame other than HEADERS and DATA on a stream of requests or responses.
 ///
 /// # Errors
 /// It must not be there; frames of unknown types may (RFC 9114, section 9).
@@ -94,7 +94,7 @@ pub(super) fn check_other_frame(kind: u64) -> Result<(), Http3Error> {
 /// The body of a message as its DATA frames make it.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// Where it lies in the stream, as long as it is in one piece.
+    /// Its position in the stream, while it is in one piece.
     place: std::ops::Range<usize>,
     joined: Vec<u8>,
     octets: usize,

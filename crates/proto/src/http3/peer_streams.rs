@@ -12,8 +12,7 @@ const PUSH: u64 = 0x01;
 const QPACK_ENCODER: u64 = 0x02;
 const QPACK_DECODER: u64 = 0x03;
 
-/// Octets of a frame on the control stream that is looked into; those seen in practice have
-/// fewer than 100.
+/// Most octets of a parsed frame on the control stream; those seen in practice have fewer than 100.
 const CONTROL_FRAME_OCTETS_MAX: u64 = 4_096;
 
 /// Settings of one frame; those seen in practice are fewer than 10.
@@ -40,18 +39,18 @@ pub enum StreamEnd {
     Closed,
 }
 
-/// What is to be done about a stream after its octets have been handled.
+/// How to proceed with a stream after its octets have been handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UniStep {
     /// Nothing.
     None,
-    /// Nobody reads this stream: STOP_SENDING with this code.
+    /// This stream is not read: STOP_SENDING with this code.
     Stop(ErrorCode),
-    /// The peer takes no requests on streams from this ID on (GOAWAY).
+    /// The peer accepts no requests on streams from this ID on (GOAWAY).
     GoAway(u64),
 }
 
-/// What the peer has said on its unidirectional streams.
+/// The state of the peer's unidirectional streams.
 #[derive(Debug)]
 pub struct PeerStreams {
     role: Role,
@@ -154,7 +153,7 @@ impl PeerStreams {
                     "a stream was closed that has to stay open",
                 ));
             }
-            // There is nobody to be told to stop.
+            // The stream has no sender to stop.
             return Ok(match step {
                 UniStep::Stop(_) => UniStep::None,
                 step => step,
@@ -373,7 +372,7 @@ impl Control {
     }
 }
 
-/// True for frames of the control stream that are looked into.
+/// True for frames of the control stream that are parsed.
 fn is_known(kind: u64) -> bool {
     matches!(
         kind,

@@ -7,7 +7,7 @@ use crate::http2::fields::RequestFields;
 use crate::http2::server::classify;
 use crate::qpack;
 
-/// What all requests of a run have in common, rendered.
+/// The constant part of a run's requests, rendered.
 #[derive(Clone, Debug)]
 pub struct RequestTemplate {
     method: Method,
@@ -109,7 +109,7 @@ fn write_fields(fields: &[RequestField], out: &mut Vec<u8>) {
     }
 }
 
-/// What a whole stream of a client has turned out to be.
+/// The content of a client's complete stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A DNS message of 1 to 65,535 octets.
@@ -169,7 +169,7 @@ pub fn parse(stream: &[u8], path: &str, scratch: &mut Vec<u8>) -> Result<Request
     Ok(answerable(fields, body))
 }
 
-/// What to do with a request that is well-formed.
+/// How to handle a well-formed request.
 fn answerable(fields: RequestFields, body: Body) -> Request {
     let octets = body.octets();
     match classify(&fields, fields.content_length, octets == 0) {

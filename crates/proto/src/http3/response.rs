@@ -7,7 +7,7 @@ use crate::doh::{self, MESSAGE_OCTETS_MAX, MediaType};
 use crate::http2::fields::ResponseFields;
 use crate::qpack::{self, Decimal};
 
-/// What a whole stream of a server has turned out to be.
+/// The content of a server's complete stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
     /// Status 200 and a DNS message.
@@ -20,7 +20,7 @@ pub enum Response {
     Malformed,
 }
 
-/// What has been read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Reading {
     /// The final response's fields.
@@ -41,7 +41,7 @@ pub fn parse(stream: &[u8], scratch: &mut Vec<u8>) -> Result<Response, Http3Erro
     Ok(reading.into_response())
 }
 
-/// What is known of a response whose stream is too long to be read to its end: its status.
+/// The status of a response whose stream is too long to be read to its end.
 ///
 /// # Errors
 /// As [`parse`].

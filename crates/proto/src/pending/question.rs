@@ -1,9 +1,9 @@
-//! What a query asks, in eleven octets.
+//! The question of a query, in eleven bytes.
 
-/// What one query asks: a template of the run's question set, and what was put into its copy.
+/// The question of one query: a template of the run's question set, and the changes in its copy.
 ///
-/// Whoever makes questions decides what the numbers of label and QTYPE stand for. They are kept
-/// here instead of the octets, so that the question can be made again when its response comes.
+/// The creator of questions defines the meaning of the numbers of label and QTYPE. They are stored
+/// here instead of the octets, so that the question can be rendered again when its response comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// Index of the template in the run's question set.
@@ -16,7 +16,7 @@ pub struct Question {
 pub const LABEL_MAX: u64 = (1 << 48) - 1;
 
 impl Question {
-    /// The template as it is.
+    /// The template unchanged.
     #[inline]
     pub fn plain(template: u32) -> Self {
         Question {
@@ -48,13 +48,13 @@ impl Question {
         self.variation & LABEL_MAX
     }
 
-    /// Number of the QTYPE that takes the place of the template's, from 1; 0 for the template's.
+    /// Number of the QTYPE that replaces the template's, from 1; 0 for the template's.
     #[inline]
     pub fn qtype(self) -> u8 {
         (self.variation >> 48) as u8
     }
 
-    /// True if the template is sent as it is.
+    /// True if the template is sent unchanged.
     #[inline]
     pub fn is_plain(self) -> bool {
         self.variation == 0

@@ -1,4 +1,4 @@
-//! One query's place in the ring, and what is shown of it.
+//! One query's slot in the ring, and its public view.
 
 use super::Question;
 use crate::time::Instant;
@@ -59,7 +59,7 @@ pub(super) struct Slot {
     pub(super) sent_at: Instant,
     pub(super) number: u32,
     template: u32,
-    /// What was put into the template, and in the last octet the state.
+    /// The changes in the template's copy, and in the last byte the state.
     variation_and_state: [u8; 8],
 }
 
@@ -144,10 +144,10 @@ pub(super) const EMPTY: Slot = Slot {
     variation_and_state: [0; 8],
 };
 
-/// What is known of one query.
+/// The public view of one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Its place; valid until the next [`super::Pending::submit`].
+    /// Its slot; valid until the next [`super::Pending::submit`].
     pub position: u32,
     /// Its number among the client's queries; says which one it is for as long as it is known.
     pub number: u32,

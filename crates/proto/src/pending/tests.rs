@@ -5,7 +5,7 @@ use super::slot::SPREAD;
 use super::*;
 
 thread_local! {
-    /// Slots that this thread has looked at in search of the oldest query.
+    /// Slots that this thread has scanned for the oldest query.
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -17,7 +17,7 @@ fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
 }
 
-/// Message IDs start at a place given by `id_offset`.
+/// Message IDs start at `id_offset`.
 fn starting_at(id_offset: u16) -> Pending {
     let mut pending = Pending::default();
     pending.start_ids(id_offset);
@@ -221,7 +221,7 @@ fn time_outs_come_in_the_order_of_sending_and_reach_waiting_queries_too() {
 #[test]
 fn search_for_the_oldest_query_takes_few_steps_a_query_however_many_came_since() {
     let timeout = Duration::from_secs(5);
-    // One query of so many is lost, of those a client asks each millisecond.
+    // One query of every `lost` is lost, of the `each_ms` that a client sends each millisecond.
     for (each_ms, lost) in [(30, 100), (30, 2), (200, 10), (200, 2)] {
         let mut pending = starting_at(5);
         STEPS.set(0);

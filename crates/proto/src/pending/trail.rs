@@ -31,7 +31,7 @@ impl Trail {
     }
 }
 
-/// Servers beyond the eighth share its bit; nobody has that many.
+/// Servers beyond the eighth share its bit; there are never that many.
 fn bit(server: u8) -> u8 {
     1 << server.min(7)
 }

@@ -15,7 +15,7 @@ const FIELD_OVERHEAD_OCTETS: usize = 32;
 pub enum DecodeError {
     /// QPACK_DECOMPRESSION_FAILED: a connection error (section 6).
     Failed(&'static str),
-    /// The fields take more than 64 KiB: the message is of no use, the connection goes on.
+    /// The fields take more than 64 KiB: the message is dropped, the connection stays open.
     TooLong,
 }
 
@@ -25,8 +25,8 @@ const DYNAMIC: DecodeError =
 
 /// Hands the fields of a whole `section` to `on_field`, name and value, in order.
 ///
-/// Strings are handed out in place; those in the Huffman code go through `scratch`, whose content
-/// is void before and after.
+/// Strings are passed on in place; Huffman-coded ones through `scratch`, whose content is void
+/// before and after.
 ///
 /// # Errors
 /// Fields before the fault have been handed out.
@@ -123,7 +123,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Takes a string (section 4.1.2); the bit above its length says whether it is Huffman coded.
+/// Takes a string (section 4.1.2); the bit above its length marks Huffman coding.
 fn read_string<'a>(
     rest: &mut &'a [u8],
     prefix_bits: u8,

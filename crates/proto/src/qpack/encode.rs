@@ -40,7 +40,7 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// What stands before a string of `octets` octets.
+/// The prefix of a string of `octets` octets.
 pub(crate) fn write_string_octets(octets: usize, out: &mut Vec<u8>) {
     integer::write(0, 7, octets as u32, out);
 }

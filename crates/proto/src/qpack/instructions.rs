@@ -1,5 +1,5 @@
-//! What may be on the streams of encoder and decoder when no table is ever filled (RFC 9204,
-//! sections 4.3 and 4.4).
+//! Instructions that are legal on the encoder and decoder streams with an empty dynamic table (RFC
+//! 9204, sections 4.3 and 4.4).
 
 /// Checks octets of the peer's encoder stream: nothing can be inserted into a table of capacity 0,
 /// so all that is allowed is to set the capacity to 0 (section 4.3.1).
@@ -9,11 +9,11 @@ pub fn check_encoder_instructions(octets: &[u8]) -> bool {
     octets.iter().all(|&octet| octet == 0x20)
 }
 
-/// The peer's decoder stream: it may say that it has cancelled a stream (section 4.4.2), but there
-/// is nothing to acknowledge.
+/// The peer's decoder stream: it may cancel streams (section 4.4.2), but has nothing to
+/// acknowledge.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DecoderInstructions {
-    /// The stream ID of a Stream Cancellation goes on.
+    /// The stream ID of a Stream Cancellation continues.
     is_within_integer: bool,
 }
 

@@ -1,8 +1,8 @@
 //! QPACK, the compression of HTTP/3's field sections (RFC 9204), without a dynamic table.
 //!
-//! Both sides say a capacity of 0, so a section never waits for another stream, and the streams of
-//! encoder and decoder carry nothing that changes anything. What is left is the static table and
-//! literals, with or without the Huffman code.
+//! Both sides set a capacity of 0, so a section never waits for another stream, and the encoder and
+//! decoder streams have no effect. That leaves the static table and literals, with or without
+//! Huffman coding.
 
 mod decode;
 mod encode;

@@ -27,10 +27,10 @@ use std::time::Duration;
 /// place and keeps what it has not delivered.
 pub(super) const ARENA_OCTETS: usize = 64 * 1024;
 
-/// What the connections of a [`QuicClient`] have in common.
+/// Settings of all connections of a [`QuicClient`].
 #[derive(Clone, Debug)]
 pub struct QuicClientOptions {
-    /// What is spoken on the streams.
+    /// The protocol on the streams.
     pub protocol: ClientProtocol,
     /// A connection ends after this long without a datagram; also bounds the handshake. The
     /// server's own timeout counts if it is shorter. `None` for the server's alone.
@@ -39,16 +39,16 @@ pub struct QuicClientOptions {
     pub keep_alive: Option<Duration>,
     /// All that is random but for key exchanges is drawn from here.
     pub seed: [u8; 32],
-    /// What [`Instant::ZERO`] corresponds to.
+    /// The standard library's instant of [`Instant::ZERO`].
     pub clock: Clock,
 }
 
-/// Where the rules of DoQ are: what is fatal to a connection.
+/// The section of RFC 9250 with DoQ's fatal errors.
 const DOQ_RULES: &str = "RFC 9250, section 4.3.3";
 /// Where those of HTTP/3 are.
 const HTTP3_RULES: &str = "RFC 9114, section 8";
 
-/// What a client speaks on its streams.
+/// The protocol on a client's streams.
 #[derive(Clone, Debug)]
 pub enum ClientProtocol {
     /// DNS over QUIC (RFC 9250).
@@ -93,37 +93,36 @@ pub enum Blocked {
     Handshaking,
     /// The peer allows no further stream; [`QuicEvent::StreamsAvailable`] follows.
     Streams,
-    /// The peer takes no new queries on this connection (HTTP/3 GOAWAY).
+    /// The peer accepts no new queries on this connection (HTTP/3 GOAWAY).
     GoingAway,
-    /// The request's fields take more than the peer says it takes (HTTP/3
-    /// SETTINGS_MAX_FIELD_SECTION_SIZE).
+    /// The request's fields exceed the peer's limit (HTTP/3 SETTINGS_MAX_FIELD_SECTION_SIZE).
     FieldsTooLarge,
     /// The connection is closed or unknown.
     Closed,
 }
 
-/// What happened to one connection; see [`QuicClient::poll_event`].
+/// An event of one connection; see [`QuicClient::poll_event`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum QuicEvent<'a> {
     /// The handshake is complete.
     Established(Established),
     /// An exchange ended.
     Exchange {
-        /// What the caller gave with the query.
+        /// The caller's token of the query.
         token: u32,
         /// How it ended.
         end: ExchangeEnd<'a>,
     },
     /// The peer allows more streams than before.
     StreamsAvailable,
-    /// The peer takes no new queries on this connection; those it has are still answered.
+    /// The peer accepts no new queries on this connection; accepted ones are still answered.
     GoingAway,
     /// The connection is gone, and with it all exchanges that have not ended. The last event of a
     /// connection: send what `poll_transmit` still has, then [`QuicClient::forget`] it.
     Lost(LostReason),
 }
 
-/// All connections of one worker's clients; each has a socket of its own, connected to the target.
+/// All connections of one worker's clients; each has its own socket, connected to the target.
 pub struct QuicClient {
     endpoint: Endpoint,
     options: QuicClientOptions,
@@ -183,8 +182,7 @@ impl QuicClient {
         self.allows_stop_sending = true;
     }
 
-    /// What the peer did against the rules, and where these are, if we closed the connection for
-    /// that.
+    /// The peer's violation and the RFC section, if we closed the connection for it.
     pub fn broken_rule(&self, key: ConnectionKey) -> Option<(&'static str, &'static str)> {
         let what = self.connections.get(key)?.broken?;
         let rules = match self.options.protocol {
@@ -196,7 +194,7 @@ impl QuicClient {
 
     /// Begins a connection; the first flight waits in [`QuicClient::poll_transmit`].
     ///
-    /// `tls` needs TLS 1.3; its ALPN is not looked at. Allocates about 20 KB.
+    /// `tls` needs TLS 1.3; its ALPN is ignored. Allocates about 20 KB.
     ///
     /// # Errors
     /// The settings are at fault; no connection can be made with them.
@@ -274,8 +272,8 @@ impl QuicClient {
 
     /// Takes a datagram that came on the socket of connection `key`.
     ///
-    /// Returns whether it belongs to the connection; what it then contains is another question,
-    /// and quinn-proto drops silently what it cannot decrypt.
+    /// Returns whether it belongs to the connection. That says nothing about its content:
+    /// quinn-proto silently drops packets that it cannot decrypt.
     pub fn handle_datagram(&mut self, now: Instant, key: ConnectionKey, octets: &[u8]) -> bool {
         self.now = now;
         let Some(connection) = self.connections.get_mut(key) else {
@@ -356,7 +354,7 @@ impl QuicClient {
 
     /// The next event of a connection, until there is none.
     ///
-    /// Responses are shown in place, or copied if they came in pieces.
+    /// Responses are passed on in place, or copied if they arrived in several parts.
     pub fn poll_event(&mut self, key: ConnectionKey) -> Option<QuicEvent<'_>> {
         let connection = self.connections.get_mut(key)?;
         let now = self.options.clock.to_std(self.now);
@@ -444,8 +442,8 @@ impl QuicClient {
         }
     }
 
-    /// Sends octets on a new stream, or on `stream`, without FIN: a query that is never whole.
-    /// Returns the stream, and how many octets flow control took.
+    /// Sends octets on a new stream, or on `stream`, without FIN: an incomplete query. Returns the
+    /// stream, and how many octets flow control allowed.
     #[cfg(test)]
     pub(super) fn write_raw(
         &mut self,
@@ -457,7 +455,7 @@ impl QuicClient {
         connection.write_raw(stream, octets)
     }
 
-    /// Gives up an exchange and tells the peer; nothing more is heard of it.
+    /// Cancels an exchange at the peer; it causes no further events.
     ///
     /// Returns whether there was an exchange with this token. Looks at all open exchanges of the
     /// connection: for timeouts, not for every query.
@@ -491,7 +489,7 @@ impl QuicClient {
         }
     }
 
-    /// Frees all memory of a connection, closed or not. The peer is not told.
+    /// Frees all memory of a connection, closed or not, without notice to the peer.
     pub fn forget(&mut self, key: ConnectionKey) {
         if let Some(connection) = self.connections.remove(key) {
             self.endpoint
@@ -520,9 +518,9 @@ impl QuicClient {
 
 /// An address that stands for connection `index` towards quinn-proto.
 ///
-/// A datagram's connection is known by its socket. quinn-proto, with connection IDs of no octets,
-/// knows it by the peer's address, so each connection is given one of its own; none of them is
-/// ever on the wire. Locally assigned addresses (RFC 4193) cannot be mistaken for a target's.
+/// A datagram's connection is identified by its socket. With zero-length connection IDs,
+/// quinn-proto identifies it by the peer's address, so each connection gets a unique one, which is
+/// never used on the wire. Locally assigned addresses (RFC 4193) cannot be mistaken for a target's.
 fn stand_in_address(index: u32) -> SocketAddr {
     let address = (0xfd00_u128 << 112) | u128::from(index);
     SocketAddr::from((Ipv6Addr::from_bits(address), 853))

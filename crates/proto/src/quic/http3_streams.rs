@@ -4,7 +4,7 @@ use super::streams::{ReadTo, read, write};
 use crate::http3::{Http3Error, PeerStreams, Role, StreamEnd, UniStep, write_control_stream};
 use quinn_proto::{Connection, Dir, StreamId, VarInt};
 
-/// What a connection of either side needs to know beside its requests.
+/// State of a connection of either side beside its requests.
 pub(super) struct Http3Streams {
     pub(super) peer: PeerStreams,
     /// Our control stream, once the peer has allowed one.

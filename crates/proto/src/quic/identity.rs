@@ -1,5 +1,5 @@
-//! What quinn-proto would draw from the system: connection IDs and the key of stateless resets,
-//! made from the seed that the caller hands in.
+//! Connection IDs and the key of stateless resets, derived from the caller's seed instead of
+//! quinn-proto's system random numbers.
 
 use aws_lc_rs::hkdf;
 use hmac::{KeyInit, Mac};
@@ -17,7 +17,7 @@ const INITIAL_ID_OCTETS: usize = 8;
 
 /// An endpoint configuration that draws from `seed` alone.
 ///
-/// `id_octets` is 0 for clients: each has a socket of its own, which tells whose datagram it is.
+/// `id_octets` is 0 for clients: each has its own socket, which identifies the connection.
 fn endpoint_config(seed: [u8; 32], id_octets: usize) -> EndpointConfig {
     let mut config = EndpointConfig::new(Arc::new(ResetKey(seed)));
     config.rng_seed(Some(seed));
@@ -40,7 +40,7 @@ pub(super) fn client_endpoint_config(seed: [u8; 32]) -> EndpointConfig {
 
 pub(super) fn server_endpoint_config(seed: [u8; 32]) -> EndpointConfig {
     let mut config = endpoint_config(seed, SERVER_ID_OCTETS);
-    // Resets are asked for by tests and by faults; a pause between them would lose some.
+    // Tests and faults need every reset; a minimum pause between them would suppress some.
     config.min_reset_interval(Duration::ZERO);
     config
 }

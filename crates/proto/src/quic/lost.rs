@@ -47,7 +47,7 @@ pub enum LostReason {
 }
 
 impl LostReason {
-    /// `was_handshaking` says whether the handshake was incomplete until now.
+    /// `was_handshaking` is true if the handshake was incomplete until now.
     pub(super) fn of(error: ConnectionError, was_handshaking: bool) -> LostReason {
         match error {
             ConnectionError::TimedOut if was_handshaking => LostReason::HandshakeTimeout,
@@ -88,7 +88,7 @@ fn tls_alert(code: TransportErrorCode) -> Option<u8> {
     (code >> 8 == 1).then_some(code as u8)
 }
 
-/// What we complained of ourselves, in the words of [`super::session`].
+/// The error that we raised ourselves, as text of [`super::session`].
 fn own_failure(alert: u8, reason: String) -> TlsFailure {
     if alert == NO_APPLICATION_PROTOCOL {
         return TlsFailure::Alpn(reason);

@@ -1,4 +1,4 @@
-//! QUIC connections for DoQ (RFC 9250) and DoH over HTTP/3 (RFC 9114): the one module that knows
+//! QUIC connections for DoQ (RFC 9250) and DoH over HTTP/3 (RFC 9114): the only module that uses
 //! quinn-proto.
 //!
 //! [`QuicClient`] holds all connections of one worker, [`QuicServer`] all connections of one
@@ -7,8 +7,8 @@
 //! `std::time::Instant`: [`Clock`] converts, from an epoch that the caller hands in.
 //!
 //! Calling order of both: `handle_datagram` or `handle_timeout`, then `poll_event` until it is
-//! `None`, then what is to be sent (`request`, `respond`, `close`), then `poll_transmit` until it
-//! is `None`, then `timeout`.
+//! `None`, then calls that send (`request`, `respond`, `close`), then `poll_transmit` until it is
+//! `None`, then `timeout`.
 //!
 //! Not here: connection migration, unreliable datagrams, a store for address validation tokens
 //! (RFC 9000, section 8.1.3; every client arrives as a new one), MTU discovery.
@@ -47,17 +47,17 @@ pub struct Burst {
     pub octets: usize,
 }
 
-/// What a handshake led to.
+/// The result of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Established {
-    /// What it was like. Octets are those of UDP payload, with what was sent again and with early
-    /// data; what a client sends once it is done, its Finished among it, is not in them.
+    /// Figures of a handshake. Octets are those of UDP payload, including retransmissions and early
+    /// data, but not what a client sends once it is complete, such as its Finished.
     pub handshake: Handshake,
     /// Cipher suite, group and ALPN.
     pub negotiated: Option<Negotiated>,
 }
 
-/// What a handshake that is complete says about itself.
+/// Properties of a complete handshake.
 fn established(quic: &quinn_proto::Connection, early_data: EarlyData) -> Established {
     let facts = quic.crypto_session().handshake_data();
     let facts = facts.and_then(|facts| facts.downcast::<HandshakeFacts>().ok());

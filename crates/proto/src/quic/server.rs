@@ -33,7 +33,7 @@ const REPLIES_MAX: usize = 1_024;
 /// How a [`QuicServer`] behaves.
 #[derive(Clone, Debug)]
 pub struct QuicServerOptions {
-    /// What is spoken on the streams.
+    /// The protocol on the streams.
     pub protocol: ServerProtocol,
     /// Queries that a client may have open on one connection. Each costs two map entries at once.
     pub streams_max: u32,
@@ -49,8 +49,8 @@ pub struct QuicServerOptions {
     /// Octets of responses that may wait on one connection for the client's flow control; further
     /// ones are not sent, and their streams are reset.
     pub unsent_octets_max: usize,
-    /// Connections whose client has not proved its address and may be there at once; above it, a
-    /// client has to come back with a token (RFC 9000, section 8.1.2).
+    /// Most connections at once whose clients have not proved their addresses; above it, a client
+    /// has to retry with a token (RFC 9000, section 8.1.2).
     pub unvalidated_max: usize,
     /// A handshake that takes longer is given up; `None` for the idle timeout alone.
     pub handshake_timeout: Option<Duration>,
@@ -58,11 +58,11 @@ pub struct QuicServerOptions {
     pub token_key: [u8; 32],
     /// All that is random but for key exchanges is drawn from here.
     pub seed: [u8; 32],
-    /// What [`Instant::ZERO`] corresponds to.
+    /// The standard library's instant of [`Instant::ZERO`].
     pub clock: Clock,
 }
 
-/// What a server speaks on its streams.
+/// The protocol on a server's streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerProtocol {
     /// DNS over QUIC (RFC 9250).
@@ -95,7 +95,7 @@ impl ServerProtocol {
     }
 }
 
-/// What is done with a datagram that begins a connection.
+/// How a datagram that begins a connection is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The handshake begins.
@@ -104,13 +104,13 @@ pub enum Admission {
     Retry,
     /// CONNECTION_CLOSE with CONNECTION_REFUSED.
     Refuse,
-    /// A Version Negotiation packet without a version that anybody speaks.
+    /// A Version Negotiation packet with unknown versions only.
     VersionNegotiation,
     /// No answer at all.
     Ignore,
 }
 
-/// What became of a datagram.
+/// The result of handling a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It belongs to this connection.
@@ -125,7 +125,7 @@ pub enum Arrival {
     Dropped,
 }
 
-/// What happened to a connection; see [`QuicServer::poll_event`].
+/// An event of a connection; see [`QuicServer::poll_event`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServerEvent<'a> {
     /// The handshake is complete.
@@ -204,7 +204,7 @@ pub struct QuicServer {
     handshakes: VecDeque<(Instant, ConnectionKey)>,
     /// Connections whose client has not proved its address.
     unvalidated: usize,
-    /// What all connections hold, as far as it was counted.
+    /// The counted memory of all connections.
     held_octets: usize,
     /// Responses that were not sent because the client does not read.
     unread: u64,
@@ -219,9 +219,9 @@ pub struct QuicServer {
 impl QuicServer {
     /// An endpoint without connections.
     ///
-    /// `tls` is made for QUIC ([`ServerTlsOptions::quic`](crate::tls::ServerTlsOptions::quic));
-    /// its ALPN is replaced by that of the protocol. Queries in the first flight of a resumed
-    /// session (RFC 9001, section 4.6) are taken if it allows early data.
+    /// `tls` is made for QUIC ([`ServerTlsOptions::quic`](crate::tls::ServerTlsOptions::quic)); its
+    /// ALPN is replaced by that of the protocol. Queries in the first flight of a resumed session
+    /// (RFC 9001, section 4.6) are accepted if it allows early data.
     ///
     /// # Errors
     /// The configuration cannot serve QUIC; the text says why.
@@ -262,8 +262,8 @@ impl QuicServer {
         })
     }
 
-    /// Takes a datagram; `admission` says what to do if it begins a connection. Clients that come
-    /// back after a Retry are accepted in any case.
+    /// Handles a datagram; `admission` decides if it begins a connection. Clients that return after
+    /// a Retry are accepted in any case.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -481,7 +481,7 @@ impl QuicServer {
         self.options.protocol.is_http3() && self.send(key, stream)
     }
 
-    /// Sends what is in `outgoing`.
+    /// Sends the message in `outgoing`.
     fn send(&mut self, key: ConnectionKey, stream: u64) -> bool {
         let (max, protocol) = (self.options.unsent_octets_max, &self.options.protocol);
         let sent = match self.connections.get_mut(key) {
@@ -538,8 +538,8 @@ impl QuicServer {
         reset
     }
 
-    /// Streams of queries that are not answered, or whose answer the client has not acknowledged
-    /// to the end; 0 if the connection is gone.
+    /// Streams of queries that are not answered, or whose response the client has not fully
+    /// acknowledged; 0 if the connection is gone.
     pub fn streams_open(&mut self, key: ConnectionKey) -> usize {
         let connection = self.connections.get_mut(key);
         connection.map_or(0, Connection::streams_open)
@@ -630,7 +630,7 @@ impl QuicServer {
         self.mark(key);
     }
 
-    /// What the handshake is going to be, as soon as the client's first message says it.
+    /// The kind of handshake, once the client's first message determines it.
     pub fn handshake_begun(&mut self, key: ConnectionKey) -> Option<HandshakeKind> {
         let connection = self.connections.get_mut(key)?;
         let facts = connection.quic.crypto_session().handshake_data()?;
@@ -663,7 +663,7 @@ impl QuicServer {
         timer.into_iter().chain(handshake).min()
     }
 
-    /// Fires what is due.
+    /// Handles due timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         self.end_late_handshakes();

@@ -1,6 +1,6 @@
 //! TLS within QUIC (RFC 9001): rustls behind quinn-proto's interface.
 //!
-//! quinn-proto has such an adapter, but it does not tell whether a handshake resumed a session,
+//! quinn-proto has such an adapter, but it does not expose whether a handshake resumed a session,
 //! nor why a certificate was refused.
 
 use crate::tls::{HandshakeKind, Negotiated, TlsFailure, quic_initial_suite};
@@ -15,12 +15,12 @@ use rustls::quic::{self, KeyChange, Secrets, Version};
 use std::any::Any;
 use std::sync::Arc;
 
-/// How the reason of a failure begins that is about the peer's certificate. The alert does not
-/// tell: a bad signature on a certificate is a decrypt_error.
+/// Prefix of the reason of a failure caused by the peer's certificate. The alert does not identify
+/// it: a bad signature on a certificate is a decrypt_error.
 pub(super) const CERTIFICATE_REASON: &str = "certificate: ";
 pub(super) const PIN_REASON: &str = "pin: ";
 
-/// What a complete handshake says about itself; handed through quinn-proto.
+/// Properties of a complete handshake, passed through quinn-proto.
 pub(super) struct HandshakeFacts {
     pub(super) kind: HandshakeKind,
     pub(super) negotiated: Option<Negotiated>,
@@ -72,7 +72,7 @@ impl ServerCrypto {
         let mut config = config.clone();
         config.alpn_protocols = vec![alpn.to_vec()];
         let config = Arc::new(config);
-        // What this refuses now would be a panic at the first connection.
+        // A configuration refused here would panic at the first connection.
         quic::ServerConnection::new(Arc::clone(&config), Version::V1, Vec::new())
             .map_err(|error| error.to_string())?;
         Ok(ServerCrypto { config })

@@ -101,7 +101,7 @@ pub(super) fn read_message(
     })
 }
 
-/// Reads as many octets as are `wanted` of what is there already, until those are none.
+/// Reads available octets, as many as `wanted` asks for, until that is none.
 fn read_while(
     quic: &mut Connection,
     id: StreamId,

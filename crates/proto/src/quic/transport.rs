@@ -7,20 +7,20 @@ use std::time::Duration;
 /// its framing, and room for the fields of HTTP.
 pub(super) const STREAM_OCTETS_MAX: u32 = 96 * 1024;
 
-/// Octets that a server may have in flight towards a client on one connection, and keeps until
-/// they are acknowledged; the same the other way round. What arrives is read at once, so this
-/// bounds memory, not throughput.
+/// Octets that a server may have in flight towards a client on one connection, and keeps until they
+/// are acknowledged; the same in the other direction. Received data is read at once, so this bounds
+/// memory, not throughput.
 pub(super) const CLIENT_WINDOW_OCTETS: u32 = 1024 * 1024;
 
-/// As [`CLIENT_WINDOW_OCTETS`], for a server, which has many more peers, and none that it has
-/// chosen: a kilobyte for each of 256 streams.
+/// As [`CLIENT_WINDOW_OCTETS`], for a server, which has many more and untrusted peers: a kilobyte
+/// for each of 256 streams.
 pub(super) const SERVER_WINDOW_OCTETS: u32 = 256 * 1024;
 
 /// Unidirectional streams that HTTP/3 needs from a peer: control, QPACK encoder and decoder
 /// (RFC 9114, section 6.2).
 pub(super) const HTTP3_UNI_STREAMS: u32 = 3;
 
-/// What one side allows and asks of the other.
+/// Transport parameters of one side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters {
     /// Streams of queries that the peer may have open; 0 for a client.

@@ -1,10 +1,10 @@
-//! What a client that acts on a response looks at.
+//! Properties of a response that clients act on.
 
 use super::{
     HEADER_OCTETS, Header, TYPE_AND_CLASS_OCTETS, extended_rcode, skip_name, split_record,
 };
 
-/// What a response says, in short.
+/// A summary of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseFacts {
     /// The whole RCODE, with the bits of an OPT record.

@@ -1,5 +1,5 @@
-//! What each simulated client remembers of its TLS sessions, so that it resumes its own and nobody
-//! else's (RFC 8446, section 2.2; RFC 5077).
+//! TLS sessions kept for each simulated client, so that it resumes only its own (RFC 8446, section
+//! 2.2; RFC 5077).
 //!
 //! rustls asks one store, shared by all sessions of a configuration, by the name of the server.
 //! Here that store has nothing of its own: it hands on to the client whose turn it is on this

@@ -49,7 +49,7 @@ pub struct ClientTlsOptions {
     pub resumption: bool,
     /// Whether a resumed session begins with early data where the server allows it.
     pub early_data: bool,
-    /// Is told all secrets, for programs that decrypt captures.
+    /// Receives all secrets, for programs that decrypt captures.
     pub key_log: Option<Arc<dyn KeyLog>>,
     /// Whether rustls does the records of streams to the end, rather than our own record layer.
     pub stock_records: bool,

@@ -90,7 +90,7 @@ pub(super) struct Handover {
     pub(super) waiting: Vec<u8>,
 }
 
-/// A record that ends the session, and what the peer is told of it.
+/// A record that ends the session, and the alert sent to the peer.
 #[derive(Debug)]
 struct InvalidRecord {
     error: Error,
@@ -534,7 +534,7 @@ impl RecordLayer {
         self.receiving.version == Version::Tls13
     }
 
-    /// Lets one key seal so many records.
+    /// Lets one key seal this number of records.
     #[cfg(test)]
     pub(super) fn limit_records(&mut self, records_max: u64) {
         self.records_max = records_max;

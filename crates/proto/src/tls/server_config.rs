@@ -41,7 +41,7 @@ pub struct ServerTlsOptions {
     pub client_certificates: ClientCertificates,
     /// Where certificate checks and tickets take the time from; `None` for the system clock.
     pub time_provider: Option<Arc<dyn TimeProvider>>,
-    /// Is told all secrets, for programs that decrypt captures.
+    /// Receives all secrets, for programs that decrypt captures.
     pub key_log: Option<Arc<dyn KeyLog>>,
     /// As [`super::ClientTlsOptions::stock_records`].
     pub stock_records: bool,

@@ -1,7 +1,6 @@
-//! The way of nearly every exchange: a POST whose fields are all in the peer's table and whose
-//! message goes in one frame, and a response that says of itself what the one before said and
-//! comes in one piece. Whatever is out of the ordinary goes the way of everything, which leads to
-//! the same end.
+//! The fast path of nearly every exchange: a POST whose fields are all in the peer's table and
+//! whose message fits into one frame, and a response in one piece with the same fields as the one
+//! before. Everything else takes the general path, which has the same result.
 
 use super::super::frame::{
     FRAME_HEADER_OCTETS, FrameReader, Http2Error, PAYLOAD_OCTETS_MAX, WINDOW_MAX, flag,

@@ -19,7 +19,7 @@ use std::time::Instant;
 /// servers set to open streams is usually 100.
 pub(super) const ABANDONED_MAX: usize = 16;
 
-/// What [`Connection::next_step`] found, without borrowing anything.
+/// The result of [`Connection::next_step`], without borrows.
 pub(super) enum Step {
     Established(Established),
     /// The message is in the `held` that was handed in.
@@ -35,13 +35,13 @@ pub(super) enum Step {
     Lost(LostReason),
 }
 
-/// Where [`Connection::next_step`] puts what it finds, and what it needs for that.
+/// Buffers and context of [`Connection::next_step`].
 pub(super) struct Buffers<'a> {
     pub(super) held: &'a mut Bytes,
     pub(super) scratch: &'a mut Vec<u8>,
 }
 
-/// One query and its response, on a stream of their own.
+/// One query and its response, on their own stream.
 pub(super) struct Exchange {
     pub(super) token: u32,
     pub(super) state: ExchangeState,
@@ -68,10 +68,10 @@ pub(super) struct Connection {
     pub(super) exchanges: StreamMap<Exchange>,
     /// `None` for DoQ.
     pub(super) http3: Option<Box<Http3Streams>>,
-    /// A stream that is opened and not used yet: quinn-proto tells in no other way whether the
-    /// peer allows one. Opening puts nothing on the wire.
+    /// A stream that is open and unused: opening one is the only way to learn from quinn-proto
+    /// whether the peer allows it. Opening sends nothing.
     spare: Option<StreamId>,
-    /// The peer allowed no further stream when one was last asked for.
+    /// The peer allowed no further stream at the last attempt.
     lacks_streams: bool,
     /// Responses have come to their end since [`Connection::hurry_streams`] last did something.
     has_freed_streams: bool,
@@ -79,13 +79,13 @@ pub(super) struct Connection {
     pub(super) abandoned: VecDeque<StreamId>,
     /// Steps that came about beside another one.
     pub(super) queued: VecDeque<Step>,
-    /// The peer takes no new requests.
+    /// The peer accepts no new requests.
     is_going_away: bool,
     /// Queries in the first flight with their framing, until the server has taken them.
     early: Vec<(u32, Vec<u8>)>,
-    /// What the client remembers of its sessions, if it resumes any.
+    /// The client's TLS sessions, if it resumes any.
     pub(super) memory: Option<ClientSession>,
-    /// What the peer did against the rules, if that ended the connection.
+    /// The peer's violation, if that ended the connection.
     pub(super) broken: Option<&'static str>,
     /// STOP_SENDING is tolerated, over DoQ too.
     pub(super) allows_stop_sending: bool,
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// Passes on what the connection has to say to its endpoint, and the other way round.
+    /// Passes events between the connection and its endpoint, in both directions.
     ///
     /// That it is drained is not passed on: `forget` does that, so that the handle stays ours.
     pub(super) fn settle(&mut self, endpoint: &mut Endpoint) {

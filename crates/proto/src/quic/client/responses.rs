@@ -1,4 +1,4 @@
-//! What comes back on the streams of queries, in DoQ and in HTTP/3.
+//! Responses on the streams of queries, in DoQ and in HTTP/3.
 
 use super::connection::{Buffers, Connection, ExchangeState, Step, number};
 use crate::doq::{self, StreamState, Violation};

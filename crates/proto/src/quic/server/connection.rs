@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quinn_proto::{ConnectionHandle, Dir, Endpoint, Event, Side, StreamEvent, StreamId, VarInt};
 use std::collections::VecDeque;
 
-/// What [`Connection::next_step`] found, without borrowing anything.
+/// The result of [`Connection::next_step`], without borrows.
 pub(super) enum Step {
     Established(Established),
     /// The message is in the `held` that was handed in.
@@ -42,7 +42,7 @@ pub(super) enum Step {
     Lost(LostReason),
 }
 
-/// What became of a response.
+/// The result of sending a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     Sent,
@@ -52,7 +52,7 @@ pub(super) enum Delivery {
     Unread,
 }
 
-/// Where [`Connection::next_step`] puts what it finds, and what it needs for that.
+/// Buffers and context of [`Connection::next_step`].
 pub(super) struct Buffers<'a> {
     pub(super) held: &'a mut Bytes,
     pub(super) scratch: &'a mut Vec<u8>,
@@ -80,7 +80,7 @@ pub(super) struct Connection {
     /// our GOAWAY.
     streams_seen: u64,
     goaway: Option<u64>,
-    /// The client has opened streams that have not been looked at.
+    /// The client has opened streams that have not been read.
     has_new_streams: bool,
     /// A query came before the handshake was complete.
     had_early_data: bool,
@@ -92,7 +92,7 @@ pub(super) struct Connection {
     /// It is among those that may have events, or something to send.
     pub(super) in_events: bool,
     pub(super) in_transmits: bool,
-    /// Nothing is sent for now; a held connection leaves the queue all the same.
+    /// Nothing is sent for now; a held connection leaves the queue anyway.
     pub(super) is_held: bool,
     /// The instant of its entry among the timers.
     pub(super) timer: Option<Instant>,
@@ -139,7 +139,7 @@ impl Connection {
         self.is_drained && self.queued.is_empty()
     }
 
-    /// Passes on what the connection has to say to its endpoint, and the other way round.
+    /// Passes events between the connection and its endpoint, in both directions.
     ///
     /// That it is drained is kept until its last event has been seen.
     pub(super) fn settle(&mut self, endpoint: &mut Endpoint) {

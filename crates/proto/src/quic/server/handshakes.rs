@@ -35,7 +35,7 @@ impl QuicServer {
         self.handshakes.push_back((self.now, key));
     }
 
-    /// When the oldest handshake is to be looked at.
+    /// When the oldest handshake is to be checked.
     pub(super) fn handshake_due(&self) -> Option<Instant> {
         let (begun_at, _) = self.handshakes.front()?;
         Some(*begun_at + self.options.handshake_timeout?)

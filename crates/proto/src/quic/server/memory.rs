@@ -1,7 +1,7 @@
-//! What the connections of a server hold, in octets: an account of plain additions.
+//! The memory of a server's connections, in octets: a simple sum.
 //!
-//! quinn-proto does not report what it keeps. Its part is bounded from outside: by datagrams and
-//! octets read for what it has received, by open streams for what it has sent.
+//! quinn-proto does not report its memory. Its part is estimated from outside: by datagrams and
+//! octets read for received data, by open streams for sent data.
 
 use super::QuicServer;
 use super::connection::{Connection, Step};
@@ -12,10 +12,10 @@ use crate::quic::streams::Octets;
 use crate::quic::transport::SERVER_WINDOW_OCTETS;
 use quinn_proto::StreamId;
 
-/// What a connection takes without queries, rounded up: state machine, maps and TLS session.
+/// Memory of a connection without queries, rounded up: state machine, maps and TLS session.
 const CONNECTION_OCTETS: usize = 32 * 1024;
 
-/// What an open stream takes beside its octets.
+/// Memory of an open stream beside its octets.
 const STREAM_OCTETS: usize = 640;
 
 /// Octets of a datagram that are not of streams, as a rule: header, tag, acknowledgements.
@@ -36,7 +36,7 @@ pub(super) struct Memory {
     unread: usize,
     /// The longest response since no stream was open.
     longest_sent: usize,
-    /// What of this connection is in the account of all.
+    /// This connection's part of the total.
     counted: usize,
 }
 
@@ -99,7 +99,7 @@ impl Connection {
         None
     }
 
-    /// Keeps the rest of a response until flow control lets it go.
+    /// Keeps the rest of a response until flow control allows it.
     pub(super) fn keep_unsent(&mut self, stream: u64, octets: Vec<u8>) {
         self.memory.unsent += octets.len();
         self.unsent.insert(stream, octets);

@@ -1,6 +1,7 @@
-//! Version Negotiation as a fault: what a server answers that speaks none of the client's versions.
+//! Version Negotiation as a fault: the answer of a server that supports none of the client's
+//! versions.
 
-/// Versions nobody speaks (RFC 9000, section 15).
+/// Reserved versions (RFC 9000, section 15).
 const RESERVED_VERSION: u32 = 0x0a1a_2a3a;
 
 /// Appends a Version Negotiation packet that answers the long header packet at the start of

@@ -1,4 +1,4 @@
-//! What an idle client holds, and what a server does, by its own account and in fact.
+//! Memory of an idle client, and of a server, estimated and actual.
 
 use super::*;
 use crate::doh::{DohRequest, Method};
@@ -67,7 +67,7 @@ fn protocols() -> [ServerProtocol; 2] {
     [ServerProtocol::Doq, ServerProtocol::Http3 { path }]
 }
 
-/// What the server's account has of a connection, and what is freed with it.
+/// Memory of a connection by the server's estimate, and what is freed with it.
 fn account_and_fact(world: &mut World) -> (usize, usize) {
     let (key, counted, _) = world.server.holdings().next().unwrap();
     assert_eq!(world.server.held_octets(), counted);

@@ -56,7 +56,7 @@ async fn ask_all(protocol: ClientProtocol, tls: Arc<rustls::ClientConfig>, targe
     assert_eq!(ask_all_of(client, now, (&tls, target), AT_ONCE).await, None);
 }
 
-/// The same as `client`, with so many open at once; returns what the server did against the rules,
+/// The same as `client`, with this number of queries open at once; returns the server's violation,
 /// if that ended it.
 async fn ask_all_of(
     mut client: QuicClient,

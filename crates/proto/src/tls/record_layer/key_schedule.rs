@@ -83,8 +83,8 @@ thread_local! {
 }
 
 impl Told {
-    /// Takes what was told on this thread, if it is both secrets: to be called after each call of
-    /// rustls that works on a handshake, so that it is of this handshake.
+    /// Takes the secrets logged on this thread, if both are there. To be called after each call of
+    /// rustls that works on a handshake, so that they belong to this handshake.
     pub(crate) fn take() -> Option<Told> {
         let told = TOLD.get();
         if told.client.is_none() || told.server.is_none() {

@@ -51,7 +51,7 @@ fn pair((client_stock, server_stock): (bool, bool), suite: CipherSuite) -> Pair 
     pair
 }
 
-/// Lets one side ask for new keys, whoever does its records.
+/// Lets one side request new keys, with either record layer.
 fn update_keys(pair: &mut Pair, by_client: bool) {
     match by_client {
         true => {
@@ -81,7 +81,7 @@ enum Event {
     UpdateKeys {
         by_client: bool,
     },
-    /// All that waits arrives, in pieces of at most so many octets.
+    /// Delivers all waiting data, in pieces of at most this number of octets.
     Exchange(usize),
 }
 
