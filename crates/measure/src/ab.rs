@@ -5,7 +5,7 @@
 //! a [`Finding`]. Rates and times are compared by their logarithms, so a change is a ratio; shares
 //! by their difference.
 //!
-//! What is compared depends on what there is, and not on how it fell out:
+//! The comparison depends on the available data, and not on its values:
 //!
 //! * *six runs a side or more*: medians, a bootstrap interval (of pairs, where the runs alternate
 //!   in time), the rank test of Mann and Whitney;
@@ -20,7 +20,7 @@
 //!
 //! P-values are corrected for the number of metrics (Holm). A metric is *slower* or *faster* if the
 //! test says so, the interval excludes no change, and the change exceeds the noise floor; it is
-//! *same* if the whole interval is within [`Settings::same_within`]; else nobody *can tell*.
+//! *same* if the whole interval is within [`Settings::same_within`]; else the runs *cannot tell*.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,10 @@
 //! Conditions that end a run early (`--abort-if`): `loss > 5%`, `p99 > 50ms for 5s`.
 //!
-//! A condition is met as soon as it holds in each of the newest intervals, and in all of them
-//! merged, as far back as its time reaches; without a time, in the newest interval alone. Merged
-//! means that counts are added and histograms merged: no percentile is averaged. An interval in
-//! which no query was due, open or ended does not fulfil a condition, nor does one in which its
-//! metric has no value, such as a percentile without a response. Intervals of the warm-up are not
-//! looked at.
+//! A condition is met as soon as it holds in each of the newest intervals within its time, and in
+//! all of them merged; without a time, in the newest interval alone. Merging adds counts and merges
+//! histograms: no percentile is averaged. A condition is not met in an interval without any query
+//! due, open or ended, nor in one in which its metric has no value, such as a percentile without a
+//! response. Intervals of the warm-up are ignored.
 
 use crate::aborted::Aborted;
 use crate::condition::{Bound, Check, Condition, ConditionError, Criterion, Operator, Outcome};
@@ -32,8 +31,8 @@ impl AbortCondition {
     /// Reads it.
     ///
     /// # Errors
-    /// It cannot be understood, would end a run because it is good, or is about a metric that has
-    /// no value while a run goes on.
+    /// It cannot be parsed, would end a run because it is good, or its metric has no value during a
+    /// run.
     pub fn parse(text: &str) -> Result<AbortCondition, ConditionError> {
         let text = text.trim();
         let (bounded, hold_ns) = match position_of_for(text) {

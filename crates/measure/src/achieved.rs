@@ -6,11 +6,11 @@
 //! within it. Nor is the other extreme true, all responses to the queries of the window: a server
 //! with a long queue that takes 500 queries a second answers 1,000 in the end too, in two seconds.
 //!
-//! What tells them apart is whether responses became slower. So responses that come after the end
-//! count if they are no slower than responses usually were when the run began, before a backlog
-//! could grow: no slower than 99 % of those in the first interval that has any. Where queries were
-//! lost, a queue may have been full from the first moment on, and 99 % of the responses have
-//! waited in it; then they count up to one and a half times the fastest.
+//! They are distinguished by whether responses became slower. So responses after the end count if
+//! they are no slower than at the start of the run, before a backlog could grow: no slower than 99
+//! % of those in the first interval that has any. If queries were lost, a queue may have been full
+//! from the start, so that 99 % of the responses waited in it; then they count up to one and a half
+//! times the fastest.
 //!
 //! Queries of a warm-up that are answered within the window make up for those of the window that
 //! are answered after it; so the rate is never less than that of all responses in the window.
@@ -56,7 +56,8 @@ impl RunRecord {
         within.sum::<u64>() + usual.map(|(_, _, count)| count).sum::<u64>()
     }
 
-    /// How long responses took at most when the run began; `later` if all came after the window.
+    /// The latency limit, from the start of the run; `later` if all responses came after the
+    /// window.
     fn usual_latency_ns(&self, later: &Histogram) -> Option<u64> {
         let latency = |interval: &'_ Interval| !interval.distributions.latency.is_empty();
         let first = self.intervals_in_window().find(|it| latency(it));

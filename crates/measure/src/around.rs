@@ -1,8 +1,8 @@
 //! How the load fared before, around and after what was done to the target in mid-run.
 //!
-//! Around an event is from the interval in which it began until [`AFTER_NS`] after it was over, in
-//! whole intervals: shorter ones tell more. Queries count where they were due, latencies where
-//! their responses came. The three parts together are the whole run.
+//! The time around an event lasts from the interval in which it began until [`AFTER_NS`] after its
+//! end, in whole intervals: shorter ones have a better resolution. Queries count when they were
+//! due, latencies when their responses came. The three parts together are the whole run.
 
 use crate::event::Event;
 use crate::histogram::Histogram;
@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::record::RunRecord;
 use crate::timeline::{Bin, Timeline};
 
-/// What still belongs to an event when it is over: connections are made again, caches are filled.
+/// Time after an event that still belongs to it: connections are re-established, caches are filled.
 pub const AFTER_NS: u64 = 1_000_000_000;
 
 /// A part of a run.

@@ -4,8 +4,8 @@
 //! A [`Histogram`](crate::Histogram) takes 30 KB, this 40 bytes and, typically, 16 to 48 more. Each
 //! power of two from 2^10 ns (1.02 us) to 2^36 ns (68.7 s) is cut into five buckets, at the whole
 //! 64ths next to the fifth roots of two, so that no bucket is wider than 15.7 % of its lowest value
-//! and what stands for it is at most [`ERROR_MAX`] off. Shorter latencies are in the first bucket,
-//! longer ones in the last. The longest of all is kept as it is, the shortest to 16 ns, and no
+//! and its representative value is at most [`ERROR_MAX`] off. Shorter latencies are in the first
+//! bucket, longer ones in the last. The maximum is exact, the minimum is rounded to 16 ns, and no
 //! quantile is outside the two.
 //!
 //! Buckets are held from the shortest to the longest latency seen, in groups of eight, which is a
@@ -35,7 +35,7 @@ pub const ERROR_MAX: f64 = 0.0725;
 /// small numbers, where the struct has room anyway: 32 bits reach to the end of the last bucket.
 const MIN_UNIT_BITS: u32 = HIGHEST_BITS - u32::BITS;
 
-/// What is kept of one client's latencies.
+/// The latencies of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLatency {
     count: u64,
@@ -195,8 +195,8 @@ fn bucket_index(latency_ns: u64) -> usize {
     (exponent - LOWEST_BITS) as usize * PARTS + above
 }
 
-/// What stands for the latencies of a bucket: the harmonic mean of its bounds, from which both are
-/// the same share away.
+/// The representative value of a bucket: the harmonic mean of its bounds, which minimises the
+/// relative error.
 fn middle(index: usize) -> u64 {
     let (exponent, part) = (index / PARTS, index % PARTS);
     let scale = 1 << (LOWEST_BITS as usize + exponent - 6);

@@ -1,4 +1,4 @@
-//! What is concluded from a record once it is whole.
+//! Conclusions from a complete record.
 
 use crate::interval::Interval;
 use crate::intervals;
@@ -9,8 +9,8 @@ use crate::steady_state::SteadyState;
 use crate::summary::Summary;
 
 impl RunRecord {
-    /// Adds up the intervals and draws the conclusions: course, verdict and summary. For whoever
-    /// has made or changed the rest of it.
+    /// Adds up the intervals and draws the conclusions: stability over time, verdict and summary.
+    /// To be called after any other part of the record has changed.
     pub fn conclude(&mut self) {
         intervals::note_open(&mut self.intervals);
         self.total = Interval::total(&self.intervals);

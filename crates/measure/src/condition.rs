@@ -20,13 +20,13 @@ pub use starts::{Holding, Holds};
 pub struct Condition {
     /// As it was written.
     pub text: String,
-    /// What it means if it is met.
+    /// Meaning of a met condition.
     pub purpose: Purpose,
     /// What it says.
     pub criterion: Criterion,
 }
 
-/// What it means that a condition is met.
+/// Meaning of a met condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// `--fail-if`: the command fails.
@@ -66,7 +66,7 @@ pub enum Operator {
     GreaterOrEqual,
 }
 
-/// What a figure is held against, in the unit of its metric.
+/// The threshold of a figure, in the unit of its metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// The figure itself.
@@ -86,7 +86,7 @@ pub struct ConditionError {
     pub hint: String,
 }
 
-/// What came of a condition.
+/// The result of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// The condition.
@@ -278,7 +278,7 @@ impl Condition {
         }
     }
 
-    /// What it means that nothing was measured: what is required has to be shown.
+    /// The result without a measurement: a requirement then fails.
     pub(crate) fn without_evidence(&self) -> Outcome {
         match self.is_required() {
             true => Outcome::Failed,

@@ -339,7 +339,7 @@ impl Counts {
         self.check_stub()
     }
 
-    /// What is told of some of the responses is of no more than there are.
+    /// Checks that counts of subsets of responses do not exceed the responses.
     fn check_shares_of_responses(&self) -> Result<(), String> {
         let fallback = &self.tcp_fallback;
         for (what, some, all) in [
@@ -362,8 +362,8 @@ impl Counts {
         Ok(())
     }
 
-    /// What is told of servers and attempts is of queries that were sent and answered. Groups whose
-    /// clients have nothing to choose from tell nothing.
+    /// Checks counts by server and attempt against queries sent and answered. Groups with one
+    /// server and one attempt have none.
     fn check_stub(&self) -> Result<(), String> {
         let stub = &self.stub;
         let by_server: u64 = stub.responses_by_server.iter().sum();

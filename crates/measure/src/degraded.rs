@@ -1,5 +1,5 @@
-//! What is known of a run after an agent was lost. It is no part of the result,
-//! which is that of the last checkpoint of all agents.
+//! The part of a run after the loss of an agent. It does not belong to the result, which is that of
+//! the last checkpoint of all agents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct LostAgent {
 }
 
 impl Degraded {
-    /// What it means for the reader of a result of so many nanoseconds, one sentence each.
+    /// Consequences for a result of this duration, one sentence each.
     pub fn warnings(&self, measured_ns: u64, agents: u64) -> Vec<String> {
         let mut warnings: Vec<String> = Vec::new();
         for lost in &self.lost {
@@ -77,7 +77,7 @@ impl Degraded {
         warnings
     }
 
-    /// Checks that it agrees with itself, behind a result of so many nanoseconds.
+    /// Checks its consistency, after a result of this duration.
     ///
     /// # Errors
     /// Names what does not.

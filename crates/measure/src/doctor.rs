@@ -1,9 +1,9 @@
-//! What stands in the way of DNS load, on a host or in a run, and the exact cure.
+//! Diagnoses what limits DNS load on a host or in a run, with the exact cure.
 //!
-//! [`of_host`] judges what was read from a host, [`of_run`] what one run met, [`of_runs`] what
-//! several runs show together. Each [`Diagnosis`] says what was seen, why it matters and what cures
-//! it; of runs, only what the record has evidence for. Nothing is read here: `throng doctor` hands
-//! in the readings, and reports on runs say the same from the same code.
+//! [`of_host`] judges the readings of a host, [`of_run`] one run, [`of_runs`] several runs
+//! together. Each [`Diagnosis`] has the observation, why it matters, and the cure; for runs, only
+//! with evidence in the record. Nothing is read here: `throng doctor` passes in the readings, and
+//! reports on runs use the same code.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,11 +1,10 @@
-//! Several servers asked the same in turn: who answers fastest, and whether that can be told.
+//! Compares the latency of several servers that get the same queries in turn.
 //!
-//! The servers are asked round robin, so that all see the same conditions. Each is compared with
-//! the one whose median is lowest, by the service times of its responses: by ranks (Mann and
-//! Whitney), corrected for the number of servers (Holm), and by the bootstrap interval of the
-//! difference of medians. Only where both agree, and the whole interval lies above what order and
-//! wake-ups alone make of the same server asked twice, is a server called slower; else the
-//! responses cannot tell.
+//! The servers are queried round robin, so that all see the same conditions. The service times of
+//! each are compared with those of the server with the lowest median: by ranks (Mann and Whitney),
+//! corrected for the number of servers (Holm), and by the bootstrap interval of the difference of
+//! medians. A server is slower only if both agree, and if the whole interval exceeds the difference
+//! that order and wake-ups alone cause; else the result is undecided.
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::probe::ProbeStatistics;
 use crate::statistics::{Bootstrap, holm, mann_whitney, median};
 
-/// Responses of each server below which nothing is told: ranks of fewer decide nothing.
+/// Fewest responses of each server for a result: the ranks of fewer decide nothing.
 pub const RESPONSES_MIN: usize = 6;
 /// A difference as unlikely as that by chance is one.
 const LEVEL: f64 = 0.05;
-/// Differences below this share of the fastest median are not told: a server is not the same from
-/// one moment to the next.
+/// Differences below this share of the fastest median are ignored: a server varies by as much over
+/// time.
 const SAME_SHARE: f64 = 0.05;
 /// Nor are those below this, in nanoseconds: a thread that has slept needs as long to be awake,
 /// more or less, at either end.
@@ -31,13 +30,13 @@ const RESAMPLES: usize = 1_000;
 /// Servers side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evaluation {
-    /// What was asked: name and type.
+    /// The question: name and type.
     pub questions: Vec<String>,
     /// How the servers were reached.
     pub transport: String,
-    /// The servers, in the order asked for.
+    /// The servers, in the requested order.
     pub rows: Vec<Row>,
-    /// What a reader has to know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -48,9 +47,9 @@ pub struct Row {
     pub server: String,
     /// Its address and port, if it has one.
     pub address: Option<String>,
-    /// Why it was not asked.
+    /// Why it was not queried.
     pub problem: Option<String>,
-    /// What it answered; none if it was not asked.
+    /// Its responses; none if it was not queried.
     pub statistics: Option<ProbeStatistics>,
     /// How it compares with the fastest.
     pub versus: Versus,
@@ -80,13 +79,13 @@ pub enum Versus {
     NoResponse,
 }
 
-/// What is known of a server before it is compared.
+/// The results of a server before the comparison.
 pub struct Asked {
     /// As it was given.
     pub server: String,
     /// Its address and port, if it has one.
     pub address: Option<String>,
-    /// What it answered, with the service times in nanoseconds; or why it was not asked.
+    /// Its responses, with the service times in nanoseconds; or why it was not queried.
     pub outcome: Result<(ProbeStatistics, Vec<f64>), String>,
 }
 

@@ -1,4 +1,4 @@
-//! What was done to the target in mid-run, as the record has it.
+//! Operations on the target during a run, as recorded.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -162,7 +162,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
     }
 }
 
-/// So many clients got responses, and so many others asked and got none.
+/// Clients with responses, and clients that sent queries without a response.
 pub fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
     let mut experience = ClientExperience::default();
     for client in 0..served + unserved {
@@ -178,7 +178,7 @@ pub fn serve(record: &mut RunRecord, served: u64, unserved: u64) {
     record.groups[0].experience = Some(experience);
 }
 
-/// So many of 200 TCP clients are served, and the others refused or reset.
+/// The given number of 200 TCP clients is served, and the others are refused or reset.
 pub fn cap_tcp_clients(record: &mut RunRecord, served: u64) {
     record.scenario.transport = Transport::Tcp.into();
     record.scenario.clients = 200;

@@ -1,4 +1,4 @@
-//! What the single simulated clients of a run experienced, and groups of clients.
+//! Statistics of a run's single clients, and of groups of clients.
 //!
 //! A total hides that one client in a hundred waits ten times as long as the others. Here each
 //! client is one value: [`ClientFigures`] is what a worker keeps of a client, and
@@ -55,7 +55,7 @@ impl ClientFigures {
         self.respond_many(latency_ns, rcode, 1);
     }
 
-    /// So many responses that took equally long.
+    /// Counts responses with the same latency.
     #[inline]
     pub fn respond_many(&mut self, latency_ns: u64, rcode: u16, responses: u64) {
         if is_failure(rcode) {
@@ -64,7 +64,7 @@ impl ClientFigures {
         self.latency.record_many(latency_ns, responses);
     }
 
-    /// Of the responses that were counted, so many of this RCODE are of no use all the same.
+    /// Counts responses with an RCODE that makes them useless, among those counted already.
     pub fn fail_many(&mut self, rcode: u16, responses: u64) {
         if !is_failure(rcode) {
             self.failures += responses;
@@ -328,9 +328,9 @@ impl ClientExperience {
         self.latency.p99.count()
     }
 
-    /// Queries a second of the client at quantile `p` over the clients that were there in the
-    /// measured run, each while it was there. Records that do not tell that are taken as if all
-    /// had been there for the window of so many seconds; 0 without a window.
+    /// Queries a second, during its presence, of the client at quantile `p` over the clients
+    /// present in the measured run. In records without presence, all clients count as present for
+    /// the whole window, given in seconds; 0 without a window.
     pub fn rate_qps(&self, p: f64, window_seconds: f64) -> Option<f64> {
         if let Some(mqps) = self.rate_mqps.percentile(p) {
             return Some(mqps as f64 / MQPS);
@@ -358,8 +358,8 @@ impl ClientExperience {
         (is_known && differ).then_some((median, worst))
     }
 
-    /// Jain's fairness index of the clients' responses, over all clients: 1 if all got as many,
-    /// 1/n if one of n got all. None if nobody got any.
+    /// Jain's fairness index of the clients' responses, over all clients: 1 if all got equally
+    /// many, 1/n if one of n got all. None without responses.
     pub fn fairness(&self) -> Option<f64> {
         let sum = self.responses.sum_ns() as f64;
         let squares = self.responses.sum_squares() as f64;

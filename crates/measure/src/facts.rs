@@ -1,6 +1,6 @@
 //! Facts beside the measurement: the host, the workers and the network interface of the run.
 //!
-//! Filled in by whoever ran it; nothing here is looked up.
+//! Filled in by the code that runs it; nothing here is looked up.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Which server instances answered, told apart by their NSID (RFC 5001): those behind an anycast
-//! address, a load balancer or a service of Kubernetes.
+//! Responses by server instance, identified by NSID (RFC 5001): instances behind an anycast
+//! address, a load balancer or a Service of Kubernetes.
 //!
 //! A worker counts them in `crates/engine/src/worker/ledger/instances.rs`. Records merge by
 //! identifier.

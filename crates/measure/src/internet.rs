@@ -1,4 +1,4 @@
-//! What the servers of a closed Internet did: root, top-level domain and zone, or one resolver.
+//! Counters of a closed Internet's servers: root, top-level domain and zone, or one resolver.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
-//! The intervals of a run while it goes on: bounded, however long it is.
+//! The intervals of a run in progress, in bounded memory however long it is.
 //!
 //! When there are [`INTERVALS_MAX`] of them, or their histograms hold [`BUCKETS_MAX`] buckets, all
-//! are merged in pairs. So they always have one width, the length asked for times a power of two,
-//! but for the last one of the window and for what comes after it. Counts and histograms add, so
-//! nothing is lost and totals are the same; how they are cut depends on nothing but what was
-//! measured, so a simulated run repeats.
+//! are merged in pairs. So they all have one width, the requested length times a power of two,
+//! except for the last one of the window and the drain after it. Counts and histograms add, so
+//! nothing is lost and totals are the same. Merging depends only on the measurements, so a
+//! simulated run is reproducible.
 //!
 //! Order of calls: [`Intervals::push`] for each interval as it ends, then [`Intervals::finish`].
 
@@ -42,7 +42,7 @@ impl Default for Intervals {
 }
 
 impl Intervals {
-    /// None yet, that will hold so many buckets.
+    /// An empty list, for at most this number of buckets.
     fn with_buckets(buckets_max: usize) -> Self {
         Intervals {
             each: Vec::new(),

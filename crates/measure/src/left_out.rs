@@ -1,5 +1,5 @@
-//! Which runs say something about their target: decided here alone, for results of experiments,
-//! claims, comparisons of transports and reports on several runs.
+//! Decides which runs are conclusive about their target, for results of experiments, claims,
+//! comparisons of transports and reports on several runs.
 //!
 //! A run that the generator limited measured the generator, and a run that its host disturbed
 //! measured the host: neither its rate nor its latencies nor its losses are the target's. Such a
@@ -29,8 +29,9 @@ impl RunRecord {
     }
 }
 
-/// What a target can do at least, where none of its runs counts: the highest rate of them, in
-/// queries a second; none where a run counts, or without any. Each run with why it is left out.
+/// A lower bound of a target's rate if none of its runs counts: the highest of their rates, in
+/// queries a second; none if a run counts, or without any. Each run has the reason for its
+/// exclusion.
 pub fn rate_at_least<'a>(
     runs: impl IntoIterator<Item = (&'a RunRecord, Option<&'a String>)>,
 ) -> Option<f64> {

@@ -1,4 +1,4 @@
-//! What was measured: counters, histograms, intervals, the run record and its verdict.
+//! Measurements: counters, histograms, intervals, the run record and its verdict.
 //!
 //! Does no I/O and reads no clock. [`Interval`] is what a worker writes on its hot path;
 //! [`RunRecord`] is what reports, comparisons and every other rendering start from.
@@ -29,15 +29,15 @@
 //!   were one load on one target.
 //! * `symptoms`: what the record of a run shows, with its numbers, computed once: whether events
 //!   are enough to be more than chance is decided in `symptoms::significance`.
-//! * `rules`: what is concluded from symptoms, and nothing else; `rules::table` has all rules in
-//!   the order in which they decide, and prints `docs/verdict.md`. Verdict, doctor and reports
-//!   read the same judgement.
+//! * `rules`: draws conclusions from symptoms only; `rules::table` has all rules in the order in
+//!   which they decide, and prints `docs/verdict.md`. Verdict, doctor and reports share its
+//!   judgement.
 //! * `doctor`: what stands in the way of load, as diagnoses with their cures: of a host as read
 //!   (`doctor::host` and beside it, a file for each kind of check), and of runs, by all rules.
 //! * `capacity`: the highest load that a target sustains: objective, trials, answer;
-//!   `capacity::search` decides what is tried next and runs nothing, `capacity::history` what all
-//!   trials together prove, and `capacity::attribution` which of them say nothing about the
-//!   target.
+//!   `capacity::search` decides on the next trial and runs nothing, `capacity::history` has the
+//!   evidence of all trials together, and `capacity::attribution` finds trials that are not
+//!   conclusive about the target.
 //! * `ramp`: a rate that grows: its points, its peak, when to stop.
 //! * `comparison`: the same load over several transports, and what each costs.
 //! * `metric`, `condition`: the figures of a run by name, unit and meaning, and conditions on
@@ -47,10 +47,9 @@
 //!   speaks against comparing them.
 //! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
 //!   a server; `line`: what a delay line did.
-//! * `observation`: what servers and exporters told of themselves meanwhile, on the run's clock,
-//!   in bounded memory.
-//! * `agent_counts`: what one of several agents counted itself; `degraded`: what is known of a run
-//!   after an agent was lost.
+//! * `observation`: server and host metrics during the run, on the run's clock, in bounded memory.
+//! * `agent_counts`: counts of one of several agents; `degraded`: the part of a run after the loss
+//!   of an agent.
 //! * `steady_state`: how a run began, what it sustained and whether it drifted, from the
 //!   intervals of any record.
 //! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,

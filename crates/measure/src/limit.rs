@@ -1,4 +1,4 @@
-//! What can limit a run, and what a verdict says. Who judges is in `verdict`.
+//! Limits of a run, and the verdict. The judgement is in `verdict`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a delay line did: `throng line`.
+//! Statistics of a delay line (`throng line`).
 //!
 //! A packet is one IP packet: over UDP a query or a response, over TCP a segment.
 

@@ -1,4 +1,4 @@
-//! Which questions the queries without a response had asked.
+//! Queries without a response, by question.
 //!
 //! A worker counts them by the question's position in its set ([`WorkerLosses`]); the record has
 //! [`LossesByQuestion`], whose questions have names. Records merge by these names.

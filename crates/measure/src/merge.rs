@@ -1,11 +1,11 @@
 //! Exact merging of the records of several generators that ran one scenario together.
 //!
-//! Counts add, histograms add bucket by bucket, intervals merge by their position, groups of
-//! clients by their names, workers and hosts are listed, and what a kernel counted counts once in
-//! its scope; nothing is averaged, so percentiles of the merged record are those of all responses.
-//! Records whose figures do not mean the same are refused, and those of runs that were not one
-//! concurrent load on one target, unless the caller insists: then the record says so. What differs
-//! and does not change the meaning is kept from the first record and named in `warnings`.
+//! Counts add, histograms add bucket by bucket, intervals merge by position, groups of clients by
+//! name, workers and hosts are listed, and a kernel's counters count once in their scope. Nothing
+//! is averaged, so percentiles of the merged record are those of all responses. Records whose
+//! figures have different meanings are refused. So are those of runs that were not one concurrent
+//! load on one target, unless the caller insists; the record then notes it. Other differences are
+//! kept from the first record and named in `warnings`.
 
 mod fitness;
 
@@ -29,12 +29,12 @@ pub use fitness::Misfit;
 #[cfg(test)]
 mod tests;
 
-/// What to do with runs that were not one concurrent load on one target.
+/// How to treat runs that were not one concurrent load on one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfits {
     /// Refuse them.
     Refused,
-    /// Merge them as far as their figures mean the same, and say so in the record.
+    /// Merge them as far as their figures have the same meaning, and note it in the record.
     Forced,
 }
 
@@ -72,9 +72,9 @@ pub fn merge(mut records: Vec<RunRecord>, misfits: Misfits) -> Result<RunRecord,
     Ok(merged)
 }
 
-/// Merges what the agents of one generator measured on its host, each with a share of the clients.
-/// All ran the same plan at the same time, so nothing but clients, workers and figures adds up.
-/// What the host counted, `network.kernel`, is left to the caller.
+/// Merges the records of one generator's agents on its host, each with a share of the clients. All
+/// ran the same plan at the same time, so only clients, workers and figures add up. The host's
+/// counters, `network.kernel`, are left to the caller.
 ///
 /// None if there is no record.
 pub fn merge_local_agents(mut records: Vec<RunRecord>) -> Option<RunRecord> {
@@ -109,7 +109,7 @@ fn keep_own_counts(records: &mut [RunRecord]) {
     }
 }
 
-/// What the only agent of a record counted.
+/// The counts of a record's only agent.
 fn count_own(record: &RunRecord) -> AgentCounts {
     let (counts, distributions) = (&record.total.counts, &record.total.distributions);
     let failed = record.connections().failed;
@@ -178,7 +178,7 @@ fn targets(records: &[RunRecord]) -> Vec<TargetRecord> {
     targets
 }
 
-/// The only target of a run, or all of them together in a record that does not tell them apart.
+/// The only target of a run, or all together in a record that does not distinguish them.
 fn only_target(record: &RunRecord) -> TargetRecord {
     let (scenario, total) = (&record.scenario, &record.total);
     let messages = total.counts.sent + total.counts.stub.retransmitted;
@@ -277,7 +277,7 @@ fn add_hosts(merged: &mut RunRecord, record: &mut RunRecord) {
     merged.network.kernel_of_hosts = kernels;
 }
 
-/// What the kernels of all hosts counted, each counter once in its scope.
+/// The kernel counters of all hosts, each once in its scope.
 fn count_hosts(merged: &mut RunRecord) {
     let RunRecord { network, hosts, .. } = merged;
     if !hosts.is_empty() {
@@ -288,7 +288,7 @@ fn count_hosts(merged: &mut RunRecord) {
     }
 }
 
-/// What the kernel of each of the hosts counted. What cannot be told apart counts for the first.
+/// The kernel counters of each host. Those that cannot be attributed count for the first.
 fn take_kernels(network: &mut NetworkFacts, hosts: usize) -> Vec<BTreeMap<String, u64>> {
     let mut kernels = std::mem::take(&mut network.kernel_of_hosts);
     if kernels.is_empty() && hosts > 0 {
@@ -336,7 +336,7 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     add_new(&mut merged.warnings, record.warnings);
 }
 
-/// What both counted together; none where one of them did not count it.
+/// The sum of both counts; none if one of them is missing.
 fn both<T>(own: Option<T>, other: Option<T>, merge: fn(&mut T, &T)) -> Option<T> {
     own.zip(other).map(|(mut own, other)| {
         merge(&mut own, &other);
@@ -344,7 +344,7 @@ fn both<T>(own: Option<T>, other: Option<T>, merge: fn(&mut T, &T)) -> Option<T>
     })
 }
 
-/// What is known of the time after both results.
+/// The time after both results.
 fn joined(merged: Option<Degraded>, other: Option<Degraded>) -> Option<Degraded> {
     match (merged, other) {
         (Some(mut merged), Some(other)) => {
@@ -358,7 +358,7 @@ fn joined(merged: Option<Degraded>, other: Option<Degraded>) -> Option<Degraded>
     }
 }
 
-/// What both saw of outages, unless the timeline of both will show it.
+/// Outages of both, unless both timelines show them.
 fn join_outages(merged: &mut RunRecord, record: &RunRecord) {
     if merged.outages.is_some() || record.outages.is_some() {
         let each = merged.found_outages().zip(record.found_outages());
@@ -385,7 +385,7 @@ fn add_new<T: PartialEq>(items: &mut Vec<T>, others: Vec<T>) {
     }
 }
 
-/// What should be alike in a policy: all but the rate, which adds up.
+/// The part of a policy that has to be equal: all but the rate, which adds up.
 fn alike(policy: ConnectionPolicy) -> ConnectionPolicy {
     ConnectionPolicy {
         rate_max: None,

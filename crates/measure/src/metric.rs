@@ -1,4 +1,4 @@
-//! The figures of a run by name: what is compared, and what conditions are about.
+//! The figures of a run by name, for comparisons and conditions.
 //!
 //! A metric of an [`Interval`] is that of the events in it, so that it can be computed of any part
 //! of a run. Percentiles come from merged histograms, as everywhere.
@@ -16,7 +16,7 @@ mod table;
 use scope::Scope;
 pub use table::Metric;
 
-/// What a metric is measured in.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Events.
@@ -70,7 +70,7 @@ enum About {
     Generator,
 }
 
-/// Where a metric is told.
+/// Where a metric is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rank {
     /// Also where there is room for a few: in summaries and lists.

@@ -56,7 +56,7 @@ pub fn fraction(fraction: f64) -> String {
     }
 }
 
-/// A fraction that somebody chose, as it was typed: `0.1 %`, `99.95 %`; at most three decimals.
+/// A fraction set by the user, as typed: `0.1 %`, `99.95 %`; at most three decimals.
 pub fn chosen_fraction(fraction: f64) -> String {
     let text = decimal(100.0 * fraction, 3);
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,8 +1,8 @@
-//! What a server, a host or an exporter told of itself while a run went on, on the run's clock.
+//! Server and host metrics during a run, on the run's clock.
 //!
-//! An [`Observation`] is one source: its facts, its series, and when and at what cost it was asked.
-//! All series share the instants of [`Observation::scrapes`]. Counters are as the source gave them;
-//! a sample that is missing, stale or behind a reset says so, and none of the three is zero.
+//! An [`Observation`] is one source: its facts, its series, and the times and costs of its scrapes.
+//! All series share the instants of [`Observation::scrapes`]. Counters are unmodified; a sample
+//! that is missing, stale or after a reset is marked as such, and none of the three is zero.
 //!
 //! [`Recorder`] makes one, in bounded memory however long the run is: it merges successive scrapes
 //! in pairs, as [`crate::intervals`] does, and counts what it leaves out.

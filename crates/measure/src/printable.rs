@@ -3,9 +3,8 @@
 
 use std::borrow::Cow;
 
-/// The text with each character that is not shown, or that changes how others are shown, written
-/// as JSON writes it, `\u202e`. What is left alone: line feeds, also behind a carriage return, and
-/// tabs.
+/// The text with each invisible or formatting character escaped as in JSON, `\u202e`. Line feeds,
+/// also after a carriage return, and tabs are kept.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_kept = |at: usize, it: char| match it {
         '\r' => text[at + 1..].starts_with('\n'),
@@ -51,7 +50,7 @@ fn is_hidden(letter: char) -> bool {
         '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' => true,
         '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,
-        // What is no character, two at the end of each plane among it; XML has no way to hold it.
+        // Noncharacters, such as the last two of each plane; XML cannot represent them.
         '\u{fdd0}'..='\u{fdef}' => true,
         _ => u32::from(letter) & 0xfffe == 0xfffe,
     }

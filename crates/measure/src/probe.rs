@@ -1,8 +1,8 @@
-//! What a few queries to one server showed: the figures of `throng ping`.
+//! Results of a few queries to one server: the figures of `throng ping`.
 //!
-//! Times are service times, from sending to response: how long a connection took to set up stands
-//! apart. Percentiles come from the run's histogram, whose buckets are at most 0.78 % wide; least,
-//! greatest and mean are exact.
+//! Times are service times, from sending to response; connection set-up is separate. Percentiles
+//! come from the run's histogram, whose buckets are at most 0.78 % wide; least, greatest and mean
+//! are exact.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

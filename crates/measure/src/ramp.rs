@@ -1,9 +1,9 @@
 //! A ramp: a rate that grows from nothing until the target cannot follow, or a limit is met.
 //!
-//! Each point of a ramp is one interval of its run. Responses count where they came; losses count
-//! where the lost queries were due, once all have been answered or given up. While a ramp goes on
-//! that is not known yet: what stops it are responses that are missing by the end of a point.
-//! (resperf counts responses where their queries were sent, after waiting for all of them.)
+//! Each point of a ramp is one interval of its run. Responses count when they came; losses count
+//! when the lost queries were due, once all have been answered or given up. During a ramp that is
+//! not known yet: it is stopped by responses missing at the end of a point. (resperf counts
+//! responses where their queries were sent, after waiting for all of them.)
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -346,7 +346,7 @@ fn mser(series: &[f64]) -> Option<usize> {
     (cut > 0).then_some(cut)
 }
 
-/// So many times the least is as good: by so much errors go up and down by chance.
+/// Errors up to this multiple of the least are equally good: they vary by this much at random.
 const NEARLY_LEAST: f64 = 1.5;
 
 /// Where the line through a series begins and ends. It is one of logarithms, so that it does not

@@ -1,4 +1,4 @@
-//! The figures of a run by name, so that nobody who reads a record has to decode its buckets.
+//! The figures of a run by name, so that readers of a record need not decode its buckets.
 //!
 //! They follow from the rest of the record; nothing is read back from here. Which they are, and how
 //! they are written, is in `metric`.

@@ -67,7 +67,7 @@ pub enum IcmpReason {
     NetworkUnreachable,
     /// The host cannot be reached.
     HostUnreachable,
-    /// Nobody listens on the port.
+    /// The port has no listener.
     PortUnreachable,
     /// An administrator does not want it.
     Prohibited,
@@ -86,7 +86,7 @@ pub enum IcmpReason {
 pub enum TraceEnd {
     /// A DNS response came.
     Response,
-    /// Somebody on the way, or the server's host, says that it goes no further.
+    /// A router, or the server's host, reports that it goes no further.
     Unreachable,
     /// The server is further away than was tried, or silent.
     HopsMax,

@@ -251,8 +251,8 @@ impl Pending {
     /// Marks the `queries` that have waited longest, of those that wait, as handed to the network
     /// at `sent_at`; one that is sent again stays under way since it was first sent.
     ///
-    /// Calls `each` for each run of queries scheduled together, with their number, their instant,
-    /// and whether they are sent again.
+    /// Calls `each` with the number of consecutive queries that are alike, when they were
+    /// scheduled, and whether they are sent again.
     #[inline(always)]
     pub fn send_oldest(
         &mut self,

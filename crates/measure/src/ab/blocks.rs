@@ -37,7 +37,7 @@ impl Blocks {
         generator: &mut Xoshiro256PlusPlus,
     ) -> Option<Blocks> {
         let rcodes = a.scenario.goodput_rcodes.clone();
-        // Blocks of both are as long, though one run was so long that its intervals were merged.
+        // Blocks of both are equally long, even if intervals of the longer run were merged.
         let width_ns = a.interval_ns().max(b.interval_ns());
         let (first, second) = (whole_intervals(a, width_ns), whole_intervals(b, width_ns));
         let length = |intervals: &[Interval]| {

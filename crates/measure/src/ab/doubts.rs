@@ -9,16 +9,16 @@ use crate::limit::Limit;
 use crate::notation::counted;
 use crate::record::RunRecord;
 
-/// What speaks against comparing, one sentence each.
+/// Objections to a comparison, one sentence each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doubts {
-    /// What makes a comparison meaningless.
+    /// Differences that make a comparison meaningless.
     pub refusals: Vec<String>,
-    /// What makes it doubtful.
+    /// Differences that make it doubtful.
     pub warnings: Vec<String>,
 }
 
-/// Keys of the scenario in which sides may differ: they say what is compared, or nothing.
+/// Keys of the scenario in which sides may differ: the compared setting, or irrelevant ones.
 const OF_THE_TARGET: [&str; 5] = ["target", "server_name", "seed", "cpus", "labels"];
 
 /// Looks for what speaks against comparing the two sides.

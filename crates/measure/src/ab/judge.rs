@@ -167,7 +167,8 @@ impl Basis<'_> {
         Some(reckoned)
     }
 
-    /// What lies in one bucket of a histogram cannot be told apart, however often it was measured.
+    /// Values in one bucket of a histogram cannot be distinguished, however often they were
+    /// measured.
     fn add_steps(&self, metric: Metric, reckoned: &mut Reckoned, (a, b): (&Values, &Values)) {
         let step = |values: &Values| values.median.map_or(0.0, |ns| metric.step(ns));
         let step = (step(a) + step(b)) / 2.0;
@@ -261,7 +262,7 @@ impl Basis<'_> {
         if let (1, Some(interval), Some(floor)) =
             (self.runs_min(), &mut reckoned.interval, reckoned.floor)
         {
-            // What differs between runs comes on top of what differs within.
+            // Adds the variation between runs to that within them.
             let reach = interval.half_width().hypot(floor);
             *interval = ConfidenceInterval {
                 low: reckoned.difference - reach,
@@ -361,7 +362,7 @@ impl Basis<'_> {
         notes
     }
 
-    /// How many runs would tell, where these cannot.
+    /// Number of runs that would resolve the difference, if these do not.
     fn runs_needed(&self, comparison: &AbComparison) -> Option<String> {
         let runs = self.runs_min() as f64;
         let undecided = comparison
@@ -429,7 +430,7 @@ fn correct(metrics: &mut [(MetricRecord, Option<Reckoned>)]) {
         record.p_value_corrected = Some(corrected);
     }
     for (record, _) in metrics {
-        // What never varies has nothing to be corrected.
+        // A constant needs no correction.
         record.p_value_corrected = record.p_value_corrected.or(record.p_value);
     }
 }

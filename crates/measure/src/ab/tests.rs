@@ -109,7 +109,7 @@ fn is_alarm(finding: Finding) -> bool {
     !matches!(finding, Finding::Same | Finding::CannotTell)
 }
 
-/// How often of `times` the finding is an alarm, with so many rounds a side.
+/// How often of `times` the finding is an alarm, with this number of rounds a side.
 fn alarms(times: u64, rounds: usize, slowness: f64) -> usize {
     let of = |seed: u64| {
         let (a, b) = Host::new(1_000 * rounds as u64 + seed).alternate(rounds, slowness);
@@ -318,7 +318,7 @@ fn side_that_measured_the_generator_comes_first_and_nothing_is_claimed() {
         let reason = each.reason.as_deref();
         assert_eq!(reason, Some("B measured the generator"), "{each:?}");
     }
-    // What the generator itself needed is its own.
+    // The generator's own CPU time is no interference.
     let cpu = found.of(Metric::Cpu).expect("compared");
     assert_eq!(cpu.finding, Finding::Slower, "{cpu:?}");
     for text in [

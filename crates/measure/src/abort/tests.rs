@@ -3,8 +3,7 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// Second `number` of a run: how many responses took how many milliseconds, and how many queries
-/// timed out.
+/// Second `number` of a run: responses by latency in milliseconds, and the number of timeouts.
 fn second(number: u64, responses: &[(u64, u64)], timeouts: u64) -> Interval {
     let mut interval = Interval {
         start_ns: number * SECOND,

@@ -4,7 +4,7 @@ use crate::scenario::{Arrival, Process};
 
 const MS: u64 = 1_000_000;
 
-/// An open loop of so many seconds and a drain of one: latencies of each.
+/// An open loop with one interval a second and a drain of one second: latencies of each.
 fn open_loop(within: &[&[(u64, u64)]], drain: &[(u64, u64)], lost: u64) -> RunRecord {
     let all = within.iter().chain(std::iter::once(&drain));
     let intervals = (0..)

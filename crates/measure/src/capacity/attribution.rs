@@ -47,7 +47,7 @@ const BURST_NS: u64 = 1_000_000;
 const QUERIES_PER_DELAYED: f64 = 3.0;
 /// A target that waits for a CPU for more than this share of the time may miss a 99th percentile.
 const TARGET_WAITED: f64 = 0.01;
-/// Others that use less of the CPUs of a host, in CPUs, hardly take anything from anybody.
+/// Other processes that use less than this, in CPUs, hardly disturb a run.
 const OTHERS: f64 = 0.1;
 
 /// Looks for something on this host that explains the breaches of a run, if it has any.
@@ -60,7 +60,7 @@ pub(super) fn excuse(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<E
     if symptoms.rate_limited.is_some() {
         return None;
     }
-    // Wrong answers are nobody else's.
+    // Wrong answers are always the target's.
     if goodput_share(record) < objective.goodput_share_min && record.total.counts.responses > 0 {
         return None;
     }
@@ -82,7 +82,7 @@ fn of_outage(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
     let p99 = interval.distributions.latency.percentile(0.99);
     let goodput = interval.counts.goodput(&record.scenario.goodput_rcodes);
     let goodput = per(goodput as f64, interval.counts.responses as f64);
-    // An outage may touch all intervals of a trial; bins are shorter, and tell the mean.
+    // An outage may touch all intervals of a trial; the shorter bins give the mean.
     let (latency_ns, goodput) = match p99 {
         Some(p99) => (p99 as f64, goodput),
         None => (outside.latency_ns_mean?, goodput_share(record)),
@@ -106,7 +106,7 @@ fn of_outage(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
     })
 }
 
-/// What else ran, where the generator had to wait for its CPU.
+/// Other processes, if the generator had to wait for its CPU.
 fn with_others(excuse: Excuse, symptoms: &Symptoms<'_>) -> Excuse {
     let others = others_on_host(&symptoms.figures);
     let others = others.filter(|cpu| cpu.others_cpus() >= OTHERS);
@@ -144,7 +144,7 @@ fn waited_text(waited: f64) -> String {
     )
 }
 
-/// Queries and responses that waited for the generator explain what is late and what is lost.
+/// Queries and responses that waited in the generator explain lateness and losses.
 fn of_delayed_generator(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
     let record = symptoms.figures.record;
     let waited = most_waiting(record);
@@ -182,7 +182,7 @@ fn of_delayed_generator(objective: &Objective, symptoms: &Symptoms<'_>) -> Optio
     }
     let is_of_verdict = record.verdict.limit == Limit::Generator;
     if ours > 0 || has_connections && waited < WAITED {
-        // Over connections nothing else tells whether they were late or the generator was.
+        // Over connections nothing else shows whether the target or the generator was late.
         return is_of_verdict.then_some(Excuse::Generator);
     }
     let is_late = share_above(&record.total.distributions.latency, limit_ns) > LATE_MAX;
@@ -201,7 +201,7 @@ fn of_delayed_generator(objective: &Objective, symptoms: &Symptoms<'_>) -> Optio
     Some(Excuse::Host(why))
 }
 
-/// True if no more responses were late than so many delayed queries explain.
+/// True if the delayed queries explain all late responses.
 fn is_latency_explained(objective: &Objective, record: &RunRecord, delayed: f64) -> bool {
     let distributions = &record.total.distributions;
     // Stamps of the kernel leave the generator out on both ways.

@@ -1,4 +1,4 @@
-//! What the trials of a search amount to together.
+//! Statistical evidence of all trials of a search.
 //!
 //! Interference makes a trial fail that would have passed, and none pass that would have failed. So
 //! the highest value that passed is proof, and whatever failed well below it failed by chance: how
@@ -9,8 +9,8 @@ use super::search::Outcome;
 /// Values that are further apart than this share contradict each other if the higher one passes;
 /// nearer ones are the width of a limit that is soft.
 const WIDTH: f64 = 0.08;
-/// Failures above a limit show it once chance alone is less likely than the limit by this factor.
-/// Likelihoods may be compared whatever decided on the next trial; it is as small as it is because
+/// Failures above a limit prove it once noise alone is less likely than the limit by this factor.
+/// Likelihoods may be compared however the next trial was chosen. The factor is this small because
 /// a limit may lie anywhere.
 const CHANCE_MAX: f64 = 1e-6;
 /// The same where some trials are known to have failed by chance: there are many searches in one,
@@ -31,7 +31,7 @@ pub struct History {
 }
 
 impl History {
-    /// Nothing yet; limits are looked for with that precision.
+    /// An empty history; limits are searched with this precision.
     pub(super) fn new(precision: f64) -> Self {
         History {
             decided: Vec::new(),
@@ -87,9 +87,9 @@ impl History {
         failed >= ERRATIC_MIN && failed as f64 > ERRATIC * (failed + self.passes()) as f64
     }
 
-    /// How much less likely the trials are if all failures up to just above `passed` are chance, as
-    /// likely at any load, than if a limit lies there: then failures are rare well below it, and
-    /// how many there are near it is a matter of its own on either side.
+    /// Likelihood ratio of two models of the failures up to just above `passed`: noise with the
+    /// same rate at any load, or a limit there, with rare failures well below it and separate rates
+    /// just below and above it.
     fn chance(&self, passed: f64) -> f64 {
         let failed = self.decided.iter().filter(|(_, passed)| !passed);
         let above = failed
@@ -130,8 +130,7 @@ impl History {
     }
 }
 
-/// The logarithm of how likely so many failures and so many passes are, at the rate of failures
-/// that suits them best.
+/// Maximum log-likelihood of this number of failures and passes.
 fn likelihood_ln((failed, passed): (usize, usize)) -> f64 {
     let all = (failed + passed) as f64;
     let part = |number: usize| match number {

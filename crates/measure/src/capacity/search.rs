@@ -7,13 +7,13 @@
 //! failed twice, or near where an earlier round has failed. So a trial that failed by chance is
 //! found out, and where chance strikes twice the median of the rounds stays where it is.
 //!
-//! What disturbs a trial makes it fail and never pass: so a trial that passes is proof, and refutes
-//! what failed well below it. How often that happened tells how often trials fail by chance, and
-//! with that how many have to fail just above a limit before it is one
-//! ([`history`](super::history)). What cannot be told by then is not told.
+//! Disturbances make trials fail and never pass: so a trial that passes is proof, and refutes
+//! failures well below it. Their number gives the rate of random failures, and so how many trials
+//! have to fail just above a limit before it counts as one ([`history`](super::history)). If that
+//! is not reached, the search has no result.
 //!
-//! What was found so is confirmed by a trial of several times the length
-//! ([`LongTrials`]): what a target admits for some seconds is no capacity.
+//! The result is confirmed by a trial of several times the length ([`LongTrials`]): a rate that a
+//! target admits for a few seconds only is not its capacity.
 //!
 //! Call [`Search::next`] for what to try, then [`Search::learn`] with its outcome.
 
@@ -42,7 +42,7 @@ pub struct SearchPlan {
     pub whole: bool,
 }
 
-/// What became of a trial.
+/// The outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
     /// It met the objective.
@@ -95,19 +95,19 @@ const UNDECIDED_RETRIES: u32 = 2;
 const UNDECIDED_RATIO: f64 = 1.25;
 /// Trials in a row that decide nothing before there are no more.
 const UNDECIDED_MAX: u32 = 12;
-/// Trials that are made to confirm a limit, in turn above and below it, and trials in all; so many
-/// do not occur on a host that is quiet.
+/// Most trials to confirm a limit, alternately above and below it, and most trials in all; a quiet
+/// host needs fewer.
 const CONFIRMATIONS_MAX: u32 = 30;
 const TRIALS_MAX: usize = 100;
 /// A limit is confirmed by trials of values that are higher by this share.
 const ABOVE: f64 = 0.05;
 /// Rounds that may end without a result before no further one is begun.
 const SPOILT_ROUNDS_MAX: u32 = 4;
-/// Rounds that differ by more than so many times the precision are scattered ...
+/// Rounds that differ by more than this multiple of the precision are scattered ...
 const SCATTER_MAX: f64 = 3.0;
-/// ... and so many further ones are made, so that the median is one of many.
+/// ... and this number of further ones is made, for a more robust median.
 const SCATTERED_ROUNDS: usize = 4;
-/// What fails at most so many times the precision from a limit confirms it.
+/// Failures within this multiple of the precision from a limit confirm it.
 const NEAR: f64 = 2.0;
 /// From here on values are whole numbers: precision needs no fractions.
 const WHOLE_FROM: f64 = 1_000.0;
@@ -117,7 +117,7 @@ const WHOLE_FROM: f64 = 1_000.0;
 enum Choice {
     /// The first one, or halfway.
     Plain,
-    /// What the target had answered.
+    /// Responses of the target.
     Answered,
     /// A growing step up from what passed.
     Up,
@@ -129,7 +129,7 @@ enum Choice {
     Confirmation,
 }
 
-/// What a value is tried for.
+/// The purpose of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
     /// To find the limit, or to confirm it.
@@ -160,9 +160,9 @@ struct Round {
     stepping: Option<Choice>,
     /// The ratio of the next step.
     step: f64,
-    /// What the target answered of the last value that failed.
+    /// Rate answered at the last value that failed.
     answered: Option<f64>,
-    /// Times that the value was tried in vain.
+    /// Failed trials of the value.
     retries: u32,
     /// It confirms a limit by a value below.
     is_below: bool,
@@ -217,7 +217,7 @@ impl Search {
         search
     }
 
-    /// What to do next; the same until [`Search::learn`] is called.
+    /// The next step; the same until [`Search::learn`] is called.
     pub fn next(&self) -> Next {
         match self.ending {
             Some(ending) => Next::Done(ending),
@@ -293,7 +293,7 @@ impl Search {
         }
     }
 
-    /// Decides what is tried next; ends rounds that are done.
+    /// Decides on the next trial; ends finished rounds.
     fn choose(&mut self) {
         while self.ending.is_none() {
             if self.undecided >= UNDECIDED_MAX {
@@ -392,7 +392,7 @@ impl Search {
         self.pending = self.current.rounded(value, &self.plan);
     }
 
-    /// What the value is tried for that [`Search::next`] names.
+    /// The purpose of the trial that [`Search::next`] returns.
     pub fn aim(&self) -> Aim {
         match (&self.long, self.current.is_below) {
             (Some(_), _) => Aim::ForLonger,
@@ -443,7 +443,7 @@ impl Round {
             Outcome::Passed => self.pass(value, plan),
             Outcome::Failed { answered } => self.fail(value, answered, plan),
             Outcome::Undecided => {
-                // What has failed for the target is no more out of reach.
+                // A value at which the target failed is within the generator's reach.
                 let is_new = self.choice != Choice::Again;
                 self.fail(value, None, plan);
                 self.is_high_undecided = is_new;
@@ -475,7 +475,7 @@ impl Round {
             Choice::Down => self.stepping = None,
             Choice::Plain | Choice::Confirmation => {}
             Choice::Again => {
-                // It had failed by chance, and perhaps what is above it had, too.
+                // Its failure was random, and failures above it may have been too.
                 self.high = None;
                 self.stepping = None;
                 self.step = 1.0 + plan.precision;

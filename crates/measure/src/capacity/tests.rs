@@ -331,7 +331,7 @@ fn lateness_that_explains_nothing_does_not_excuse_the_target() {
     let service = interval(0, &[(1_000_000, 1_000)]).distributions.service;
     late.total.distributions.service = service;
     assert_eq!(outcome(&late), TrialOutcome::Host);
-    // What was late by little is no reason.
+    // Slight lateness is no reason.
     let mut in_time = late.clone();
     in_time.total.distributions.send_lateness = crate::Histogram::new();
     let lateness = &mut in_time.total.distributions.send_lateness;
@@ -372,8 +372,8 @@ fn share_that_misses_a_bound_by_little_does_not_read_like_it() {
     assert_eq!(beside(0.998_96, 0.999), "99.8960 %");
 }
 
-/// A target behind a token bucket that holds `bucket` and is refilled at `rate`, full before each
-/// trial: what becomes of trials of `seconds`.
+/// Outcomes of trials of `seconds` with a target behind a token bucket that holds `bucket`, is
+/// refilled at `rate`, and is full before each trial.
 fn behind_bucket(bucket: f64, rate: f64) -> impl Fn(f64, f64) -> Outcome {
     move |value, seconds| {
         let lost = ((value - rate) * seconds - bucket) / (value * seconds);
@@ -415,7 +415,7 @@ fn refill_rate_of_a_token_bucket_is_told_from_the_burst_that_it_admits() {
             let is_burst = admitted > 1.03 * rate;
             assert_eq!(long.failed.is_some(), is_burst, "{bucket} {shows_rate}");
             assert_eq!(long.admitted, (is_burst && shows_rate).then_some(rate));
-            // Without a constant rate nothing tells what would pass.
+            // Without a constant rate, the passing rate is unknown.
             let is_known = shows_rate || !is_burst;
             assert_eq!(long.passed.is_some(), is_known, "{bucket} {shows_rate}");
             let off = long.passed.map_or(0.0, |passed| passed / rate - 1.0);

@@ -1,4 +1,4 @@
-//! What one transport costs against another, in capacity, servers and latency.
+//! The cost of one transport relative to another, in capacity, servers and latency.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

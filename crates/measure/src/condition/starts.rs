@@ -7,7 +7,7 @@ use crate::statistics::{ConfidenceInterval, Nested, welch};
 /// Starts that are ever advised.
 const STARTS_MAX: f64 = 10_000.0;
 
-/// What the starts of a cell say of a criterion.
+/// The result of a criterion over the starts of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holding {
     /// Whether it holds.

@@ -1,5 +1,5 @@
-//! The ends of queries that got no response: one list, for the accounting identity and for every
-//! table and sentence that tells them apart.
+//! The ends of queries without a response: one list, for the accounting identity and for every
+//! table and sentence that distinguishes them.
 
 use super::Counts;
 
@@ -16,7 +16,7 @@ pub struct End {
     pub count: fn(&Counts) -> u64,
     /// They had been handed to the network.
     pub was_sent: bool,
-    /// They are lost; of others nobody knows.
+    /// These are known to be lost; the fate of others is unknown.
     pub is_lost: bool,
     /// Their causes are counted apart, by the rules of their transport.
     pub has_causes: bool,

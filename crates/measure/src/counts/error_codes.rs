@@ -109,7 +109,7 @@ const STATUSES: [(u64, &str); 20] = [
 /// An error code of the application over `transport`, by its name, or in hexadecimal.
 pub fn application_error(transport: impl Into<Transports>, code: u64) -> String {
     let name = match transport.into().only() {
-        // Of several protocols, none can be told to be the one that the code is of.
+        // With several protocols, the one of the code is unknown.
         None | Some(Transport::Udp | Transport::Tcp | Transport::Dot) => None,
         Some(Transport::Doh2) => from(&HTTP2, 0, code),
         Some(Transport::Doh3) => from(&HTTP3, 0x100, code).or_else(|| from(&QPACK, 0x200, code)),

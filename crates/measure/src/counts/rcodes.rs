@@ -57,7 +57,7 @@ impl Rcodes {
         self.record_many(rcode, 1);
     }
 
-    /// Counts so many responses. O(1), does not allocate.
+    /// Counts responses. O(1), does not allocate.
     #[inline]
     pub fn record_many(&mut self, rcode: u16, responses: u64) {
         match self.by_rcode.get_mut(usize::from(rcode)) {

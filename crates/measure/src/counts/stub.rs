@@ -1,4 +1,4 @@
-//! What clients did as stub resolvers do: queries sent again, servers changed, connections raced.
+//! Counts of stub-resolver behaviour: retransmissions, changes of server, races of connections.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ impl StubCounts {
         self.races_lost += races_lost;
     }
 
-    /// Counts a response that `server` gave when so many attempts, from 1, had been made.
+    /// Counts a response of `server` after this number of attempts, from 1.
     pub fn respond(&mut self, attempt: u8, server: u8) {
         count_at(
             &mut self.responses_by_attempt,

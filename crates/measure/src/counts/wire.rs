@@ -1,4 +1,4 @@
-//! What went to sockets and came from them, and what that is on the wire.
+//! Data passed to and from sockets, and its size on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,28 +50,28 @@ impl WireCounts {
         *self == WireCounts::default()
     }
 
-    /// So many datagrams were sent with so many bytes.
+    /// Counts datagrams sent, with their bytes.
     #[inline]
     pub fn send_datagrams(&mut self, datagrams: usize, octets: usize) {
         self.sent_datagrams += datagrams as u64;
         self.sent_datagram_octets += octets as u64;
     }
 
-    /// So many datagrams were received with so many bytes.
+    /// Counts datagrams received, with their bytes.
     #[inline]
     pub fn receive_datagrams(&mut self, datagrams: usize, octets: usize) {
         self.received_datagrams += datagrams as u64;
         self.received_datagram_octets += octets as u64;
     }
 
-    /// A stream took so many bytes at once.
+    /// Counts one write to a stream.
     #[inline]
     pub fn write(&mut self, octets: usize) {
         self.sent_stream_octets += octets as u64;
         self.sent_segments += (octets as u64).div_ceil(SEGMENT_OCTETS);
     }
 
-    /// A stream gave so many bytes at once.
+    /// Counts one read from a stream.
     #[inline]
     pub fn read(&mut self, octets: usize) {
         self.received_stream_octets += octets as u64;
@@ -91,7 +91,7 @@ impl WireCounts {
     }
 }
 
-/// Bytes of the headers of so many datagrams and segments.
+/// Header bytes of these datagrams and segments.
 fn headers(is_ipv6: bool, datagrams: u64, segments: u64) -> u64 {
     let ip = IP_OCTETS[usize::from(is_ipv6)];
     datagrams * (ip + UDP_OCTETS) + segments * (ip + TCP_OCTETS)

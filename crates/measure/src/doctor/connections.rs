@@ -3,7 +3,7 @@
 use super::{Aim, Cure, Diagnosis, HostReading, State};
 use crate::notation::{count, counted, decimal, share};
 
-/// Ports from which on nobody listens that asks for no rights: the widest range that makes sense.
+/// The first unprivileged port: the widest range that makes sense.
 const PORTS_WIDE: &str = "1024 65535";
 /// With fewer ports than that, even moderate numbers of clients need more addresses.
 const PORTS_MIN: u64 = 16_384;

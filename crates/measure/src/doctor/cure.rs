@@ -30,7 +30,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// What stands before a cure that is shown by itself; empty for words.
+    /// Prefix of a cure that is printed alone; empty for plain text.
     pub fn label(self) -> &'static str {
         match self {
             Place::Shell => "shell",
@@ -116,7 +116,7 @@ impl Cure {
         Cure::new(Place::Server, sysctl(name, value))
     }
 
-    /// Lets a process that is started from this shell open so many files.
+    /// Raises the limit of open files for processes started from this shell.
     pub(crate) fn open_files(files: u64) -> Self {
         Cure::new(
             Place::Root,

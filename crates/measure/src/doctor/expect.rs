@@ -1,4 +1,4 @@
-//! What tests expect of a diagnosis.
+//! Expectations of tests for diagnoses.
 
 use super::{Cure, Diagnosis, State};
 

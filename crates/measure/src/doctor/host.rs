@@ -2,7 +2,7 @@
 
 use super::{Aim, Diagnosis, HostReading, connections, files, interface, kernel, processor};
 
-/// Judges a host by what is planned for it.
+/// Judges a host by its planned load.
 pub fn of_host(host: &HostReading, aim: Aim) -> Vec<Diagnosis> {
     let mut all = vec![
         files::open_files(host, aim),

@@ -3,9 +3,9 @@
 use super::{Aim, Cure, Diagnosis, HostReading, State};
 use crate::notation::count;
 
-/// What throng asks for each datagram socket, unless told otherwise.
+/// Default buffer size that throng requests for each datagram socket.
 const BUFFER_OCTETS: u64 = 4 << 20;
-/// What a small datagram takes of a receive buffer, by the kernel's account.
+/// Memory of a small datagram in a receive buffer, by the kernel's account.
 const DATAGRAM_OCTETS: u64 = 768;
 /// Below that many pages for all UDP sockets together, they may run dry: 64 MiB.
 const UDP_PAGES_MIN: u64 = 16_384;

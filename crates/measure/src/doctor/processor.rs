@@ -99,7 +99,7 @@ pub(super) fn quota(host: &HostReading) -> Diagnosis {
         ))
 }
 
-/// Time that the hypervisor took.
+/// Stolen time: CPU time that the hypervisor gave to others.
 pub(super) fn steal(host: &HostReading) -> Diagnosis {
     const MATTERS: &str = "while a virtual CPU is taken away, every query on it stalls; its time \
         is missing from the result";

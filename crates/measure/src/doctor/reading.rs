@@ -1,4 +1,4 @@
-//! What was read from a host, and what is planned for it.
+//! The readings of a host, and its planned load.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::facts::HostFacts;
 use crate::interval::per;
 use crate::notation::counted;
 
-/// What the host is to do; limits are judged against it.
+/// The planned load; limits are judged against it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aim {
     /// Clients at once; none if that is not said.
@@ -15,7 +15,7 @@ pub struct Aim {
     pub is_server: bool,
 }
 
-/// What was read from a host. What could not be read is none or missing.
+/// The readings of a host. Unreadable values are none or missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReading {
     /// The same as in the record of a run.
@@ -40,7 +40,7 @@ pub struct HostReading {
     pub clock_sources: Vec<String>,
     /// Flows that conntrack follows now.
     pub conntrack_entries: Option<u64>,
-    /// What came of opening an io_uring; none if it was not tried.
+    /// The result of opening an io_uring; none if it was not tried.
     pub io_uring: Option<Result<(), String>>,
     /// The network interfaces to be judged.
     pub interfaces: Vec<Interface>,
@@ -55,7 +55,7 @@ pub struct Interface {
     pub driver: Option<String>,
     /// Whether it is `up`, `down` or `unknown`.
     pub state: Option<String>,
-    /// Mbit/s; none if it does not tell.
+    /// Mbit/s; none if it does not report it.
     pub speed_mbit_s: Option<u64>,
     /// Its largest packet in bytes.
     pub mtu_octets: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Interface {
     pub receive_queues_spread: u64,
     /// Transmit queues.
     pub transmit_queues: u64,
-    /// What it counted since it is there (`rx_missed_errors`, ...).
+    /// Its counters since it was created (`rx_missed_errors`, ...).
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -85,7 +85,7 @@ impl HostReading {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// What the kernel counted as lost, of everything in this network namespace.
+    /// The kernel's counters of losses in this network namespace.
     pub(super) fn losses(&self, names: &[&str]) -> Losses {
         let sum = |counters: &BTreeMap<String, u64>| {
             let each = names.iter().filter_map(|name| counters.get(*name));
@@ -117,8 +117,8 @@ impl HostReading {
     }
 }
 
-/// What was lost while the host was watched, and since it started. The latter tells nothing about
-/// now, nor whose it was: it is shown, and nothing is judged by it.
+/// Losses while the host was observed, and since it started. The latter may be old and of any
+/// program: they are shown, but not judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     now: u64,

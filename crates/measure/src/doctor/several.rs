@@ -1,5 +1,5 @@
-//! What several runs show together: settings that were labelled, and losses at several rates.
-//! Runs that say nothing about their target have no part in it ([`crate::left_out`]).
+//! Diagnoses from several runs together: labelled settings, and losses at several rates. Runs that
+//! are not conclusive about their target are excluded ([`crate::left_out`]).
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const OBSERVED: [&str; 2] = ["server-cpu", "repeat"];
 
 /// A setting of servers that people label runs with.
 struct Setting {
-    /// What it is called in labels, without `-` and `_`.
+    /// Its name in labels, without `-` and `_`.
     labels: &'static [&'static str],
     topic: &'static str,
     /// The value of it that may help.
@@ -100,7 +100,7 @@ const SETTINGS: [Setting; 4] = [
     },
 ];
 
-/// What `records` show together, beside what each shows alone.
+/// Diagnoses from `records` together, beside those of each alone.
 pub fn of_runs(records: &[&RunRecord]) -> Vec<Diagnosis> {
     let mut records = records.to_vec();
     records.retain(|it| it.why_left_out().is_none());
@@ -120,8 +120,8 @@ pub fn of_runs(records: &[&RunRecord]) -> Vec<Diagnosis> {
     settings.chain(lossy_path(&records)).collect()
 }
 
-/// Rates by value of the label `key`, of runs that are alike otherwise; of several such sets the
-/// one with the largest rise. Runs that all held the rate asked for do not differ for that.
+/// Rates by value of the label `key`, of runs that are otherwise alike; of several such sets the
+/// one with the largest rise. Runs that all achieved the requested rate do not count as different.
 fn compare(records: &[&RunRecord], key: &str, setting: &Setting) -> Option<Diagnosis> {
     let mut sets: Vec<Set<'_>> = Vec::new();
     for record in records {
@@ -188,7 +188,7 @@ fn are_alike(one: &RunRecord, other: &RunRecord, key: &str) -> bool {
         && without(&a.labels) == without(&b.labels)
 }
 
-/// What a setting did to the rate.
+/// The effect of a setting on the rate.
 struct Rise<'a> {
     from: &'a str,
     to: &'a str,

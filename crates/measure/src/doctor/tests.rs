@@ -62,7 +62,7 @@ fn set(host: &mut HostReading, name: &str, value: &str) {
     host.facts.sysctls.insert(name.into(), value.into());
 }
 
-/// What is told of a host on `topic`.
+/// The diagnosis of a host on `topic`.
 #[track_caller]
 fn on(host: &HostReading, aim: Aim, topic: &str) -> Diagnosis {
     let all = of_host(host, aim);
@@ -92,7 +92,7 @@ fn a_host_that_was_made_ready_has_nothing_to_cure() {
     for aim in [GENERATOR, generator_with(10_000)] {
         for found in of_host(&ready(), aim) {
             let is_well = found.state == State::Ok && found.cures.is_empty();
-            // What /sys does not tell stays unknown on every host.
+            // Values missing in /sys stay unknown on every host.
             let is_told = !found.topic.starts_with("offloads");
             assert!(is_well || !is_told, "{found:#?}");
         }

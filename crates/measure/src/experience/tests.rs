@@ -6,7 +6,7 @@ use crate::interval::Interval;
 
 const MS: u64 = 1_000_000;
 
-/// A client with so many queries, of which those with a latency got a NOERROR response.
+/// A client with this number of queries, of which those with a latency got a NOERROR response.
 fn client(queries: u64, latencies: &[u64]) -> ClientFigures {
     let mut figures = ClientFigures {
         queries,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::example::{SECOND, interval, record};
 
-/// What was measured in each interval: latencies and how often.
+/// The measurements of each interval: latencies with their counts.
 type Measured = Vec<Vec<(u64, u64)>>;
 
 fn any_run(longest: usize) -> impl Strategy<Value = Measured> {

@@ -17,7 +17,7 @@ const SHARED_MIN: f64 = 0.9;
 pub struct Misfit {
     /// What, and of which records by their positions from 1.
     pub reason: String,
-    /// Nobody can insist: the merged figures would have no meaning at all.
+    /// Insisting does not help: the merged figures would have no meaning.
     pub is_final: bool,
 }
 

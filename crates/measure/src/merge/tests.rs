@@ -207,8 +207,8 @@ fn open_loop_rates_add_up() {
     assert_ne!(merged.verdict.limit, Limit::Outstanding);
 }
 
-/// Why a third record is refused that differs from the second by `change` alone; true if nobody can
-/// insist.
+/// Why a third record is refused that differs from the second only by `change`; true if insisting
+/// does not help.
 fn refusal(change: impl Fn(&mut RunRecord)) -> Vec<(String, bool)> {
     let (first, second) = pair();
     let mut third = on_host(second.clone(), "three");

@@ -1,4 +1,4 @@
-//! What a metric is measured of: a run, or a part of it.
+//! The scope of a metric: a run, or a part of it.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(super) struct Scope<'a> {
     goodput_rcodes: &'a [u16],
     /// What was asked for, where that is known of a part.
     scenario: Option<&'a ScenarioRecord>,
-    /// All of the run; none of a part.
+    /// The whole run; none for a part.
     run: Option<&'a RunRecord>,
 }
 
@@ -79,8 +79,8 @@ impl<'a> Scope<'a> {
         self.run.and_then(of)
     }
 
-    /// A figure of the last quarter of a run's intervals, of that of the first; none of fewer than
-    /// four intervals.
+    /// Ratio of a figure in the last quarter of a run's intervals to that in the first; none with
+    /// fewer than four intervals.
     pub(super) fn drift(&self, metric: Metric) -> Option<f64> {
         let run = self.run?;
         let whole: Vec<&Interval> = run.whole_intervals().collect();
@@ -96,7 +96,7 @@ impl<'a> Scope<'a> {
         Some(value(&whole[whole.len() - quarter..])? / first)
     }
 
-    /// So many events of a part, or the rate of the run.
+    /// A number of events of a part, or the rate of the run.
     pub(super) fn rate(&self, events: u64, of_run: fn(&RunRecord) -> f64) -> Option<f64> {
         Some(match self.run {
             Some(run) => of_run(run),
@@ -138,7 +138,7 @@ impl<'a> Scope<'a> {
         count(rcodes.total().saturating_sub(named))
     }
 
-    /// Responses at that attempt and so many further ones.
+    /// Responses at that attempt and the given number of further ones.
     pub(super) fn at_attempts(&self, first: usize, number: usize) -> Option<f64> {
         let by_attempt = &self.counts().stub.responses_by_attempt;
         count(by_attempt.iter().skip(first).take(number).sum())

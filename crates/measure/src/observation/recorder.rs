@@ -1,4 +1,4 @@
-//! An observation while it goes on: bounded, however long that is.
+//! An observation in progress, in bounded memory however long it is.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ impl Recorder {
         self
     }
 
-    /// What the source is.
+    /// The facts of the source.
     pub fn facts(&mut self) -> &mut ServerFacts {
         &mut self.observation.facts
     }
@@ -132,7 +132,7 @@ impl Recorder {
         self.observation.overflow.scrapes += scrapes;
     }
 
-    /// What there is by now.
+    /// The observation so far.
     pub fn observation(&self) -> &Observation {
         &self.observation
     }
@@ -143,7 +143,7 @@ impl Recorder {
         series.zip(self.column.iter().copied())
     }
 
-    /// What it came to.
+    /// The finished observation.
     pub fn finish(self) -> Observation {
         self.observation
     }
@@ -173,7 +173,7 @@ impl Recorder {
         Some(place)
     }
 
-    /// What the value is to its series, whose growth and bounds it moves.
+    /// The kind of sample that a value is for its series; updates the series' growth and bounds.
     fn sample(&mut self, place: usize, observed: &Observed) -> Sample {
         let value = observed.value;
         if !value.is_finite() {
@@ -256,7 +256,7 @@ impl Recorder {
     }
 }
 
-/// Leaves the first as it is, and makes one of each two after it.
+/// Keeps the first sample, and merges the others in pairs.
 fn in_pairs<T: Copy>(all: &mut Vec<T>, merge: impl Fn(&T, &T) -> T) {
     let mut kept: Vec<T> = all.first().copied().into_iter().collect();
     for pair in all.get(1..).unwrap_or_default().chunks(2) {

@@ -1,8 +1,7 @@
-//! What observed servers did while they were asked: the figures that rules, metrics and reports
-//! take from observations.
+//! Figures of observed servers under load, for rules, metrics and reports.
 //!
-//! The first server that is observed is the one that is asked, further ones are behind it. Figures
-//! are those of the measured window, as near as the instants of the scrapes allow.
+//! The first observed server is the target, further ones are behind it. Figures are those of the
+//! measured window, as closely as the instants of the scrapes allow.
 
 use std::net::SocketAddr;
 
@@ -41,7 +40,7 @@ pub struct ProgramUse<'a> {
     pub listen_overflows: u64,
     /// The most memory that it had, in bytes.
     pub memory_bytes_max: Option<f64>,
-    /// What the memory of its control group is, and where it is limited.
+    /// Memory usage of its control group, and its limit.
     pub memory: MemoryUse,
     /// Connections that its listen queue at the target's port has room for.
     pub listen_queue: Option<u64>,
@@ -58,7 +57,7 @@ pub struct ProgramUse<'a> {
 pub struct MemoryUse {
     /// The most that its control group had, in bytes.
     pub bytes_max: Option<f64>,
-    /// What that may have; none without a limit.
+    /// The limit; none without one.
     pub limit_bytes: Option<f64>,
     /// Processes of it that the kernel killed for lack of memory.
     pub killed: u64,
@@ -66,7 +65,7 @@ pub struct MemoryUse {
     pub pages_per_second: f64,
 }
 
-/// What a server counted of the queries, from before the run until after it.
+/// A server's count of queries, from before the run until after it.
 #[derive(Clone, Debug)]
 pub struct QueryUse<'a> {
     observation: &'a Observation,
@@ -83,13 +82,13 @@ pub struct QueryUse<'a> {
     pub upstream_s_worst: Option<f64>,
     /// Of them, those without an answer in time.
     pub upstream_timeouts: f64,
-    /// Times that it looked whether those servers answer, in vain.
+    /// Failed health checks of those servers.
     pub upstream_checks_failed: f64,
     /// The most TCP clients that it had at once: as it says itself, since it began, or at a scrape.
     pub tcp_clients_max: Option<f64>,
     /// It began again in the meantime: what it counted before is lost.
     pub was_reset: bool,
-    /// It told its count before the run and after it: nothing is missing.
+    /// Its count is complete: it was scraped before and after the run.
     pub is_whole: bool,
 }
 
@@ -137,7 +136,7 @@ impl<'a> ProgramUse<'a> {
         product.unwrap_or_else(|| self.name())
     }
 
-    /// Its name: that of its program, or what was asked.
+    /// Its name: that of its program, or of the source.
     pub fn name(&self) -> &'a str {
         self.observation.name()
     }
@@ -216,7 +215,7 @@ impl<'a> QueryUse<'a> {
         })
     }
 
-    /// The name of its product, or what was asked.
+    /// The name of its product, or of the source.
     pub fn name(&self) -> &'a str {
         let product = self.observation.facts.product.as_deref();
         product.unwrap_or_else(|| self.observation.name())
@@ -229,7 +228,7 @@ impl<'a> QueryUse<'a> {
 }
 
 impl Observation {
-    /// What it is: a program's name, a product, or what was asked.
+    /// Its description: a program's name, a product, or the source.
     pub fn name(&self) -> &str {
         let binary = self.facts.binary.as_deref();
         let program = binary.and_then(|path| path.rsplit('/').next());
@@ -237,13 +236,13 @@ impl Observation {
         named.unwrap_or(&self.source)
     }
 
-    /// What it may use: the CPUs it may run on, or fewer by a quota.
+    /// Its available CPUs: those that it may run on, or fewer by a quota.
     fn cpus_allowed(&self) -> Option<f64> {
         let cpus = self.facts.cpus.as_deref().and_then(cpus_in);
         cpus.into_iter().chain(self.quota_cpus()).reduce(f64::min)
     }
 
-    /// CPUs' worth of time that its quota allows, as it is known once or was told at each scrape.
+    /// Its CPU quota, in CPUs, as read once or at each scrape.
     fn quota_cpus(&self) -> Option<f64> {
         let quota = self.facts.quota_cpus.or_else(|| self.least("group.quota"));
         quota.filter(|quota| *quota > 0.0)
@@ -298,9 +297,9 @@ impl Observation {
         (loaded_ns > 0).then(|| growth * 1e9 / loaded_ns as f64)
     }
 
-    /// By how much counters grew a second, added up: from scrape to scrape, with the instants of
-    /// both in nanoseconds since the start of the measured run. Where one of them has no value, or
-    /// began again, there is none.
+    /// Sum of the rates of counters per second, between scrapes, with the instants of both in
+    /// nanoseconds since the start of the measured run. None if one of them has no value or was
+    /// reset.
     pub fn rates(&self, names: &[&str]) -> Vec<(i64, i64, Option<f64>)> {
         let counters: Option<Vec<&Series>> = names.iter().map(|name| self.series(name)).collect();
         let Some(counters) = counters else {
@@ -326,8 +325,8 @@ impl Observation {
         pairs.map(rate).collect()
     }
 
-    /// The mean of a gauge that tells of the time since the scrape before. Scrapes count of which
-    /// all of that time was under load; where there are none, the highest value does.
+    /// The mean of a gauge that covers the time since the previous scrape. Only scrapes entirely
+    /// under load count; without any, the highest value is used.
     fn mean(&self, name: &str, window: Window) -> Option<f64> {
         let series = self.series(name)?;
         let spans = self.scrapes.windows(2).zip(series.samples.iter().skip(1));
@@ -346,7 +345,7 @@ impl Observation {
         self.series(name)?.lowest
     }
 
-    /// What its sockets at that port have room for; where they are none of its, those of any port.
+    /// Capacity of its sockets at that port; of any port if it has none there.
     fn room(&self, name: &str, port: Option<u16>) -> Option<u64> {
         let at_port = port.and_then(|port| self.least(&format!("{name}{{port=\"{port}\"}}")));
         let ports = self.series.iter().filter(|it| {
@@ -357,7 +356,7 @@ impl Observation {
         at_port.or(least).map(|room| room as u64)
     }
 
-    /// Scrapes at which a gauge was more than zero, and all that told it.
+    /// Scrapes at which a gauge was above zero, and all scrapes with the gauge.
     fn scrapes_with(&self, name: &str) -> (u64, u64) {
         let samples = self.series(name).map_or(&[][..], |series| &series.samples);
         let values: Vec<f64> = samples.iter().filter_map(|it| it.value()).collect();
@@ -385,7 +384,7 @@ fn is_told(sample: Option<&Sample>) -> bool {
     sample.is_some_and(|it| it.value().is_some())
 }
 
-/// What was counted from one sample to the next one.
+/// The growth of a counter between two samples.
 fn grown(before: Sample, after: Sample) -> f64 {
     match (before.value(), after) {
         (_, Sample::Reset { reset }) => reset.max(0.0),
@@ -407,7 +406,7 @@ fn cpus_in(list: &str) -> Option<f64> {
 }
 
 impl RunRecord {
-    /// Programs that were observed, in order: the first is the one that was asked.
+    /// Observed programs, in order: the first is the target.
     pub fn programs(&self) -> Vec<ProgramUse<'_>> {
         let window = Window {
             load_from_ns: -i64::try_from(self.phases.warmup_ns).unwrap_or(i64::MAX),
@@ -417,7 +416,7 @@ impl RunRecord {
         let port = target.map(|target| target.port());
         let mut programs: Vec<ProgramUse<'_>> = Vec::new();
         for observation in &self.observations {
-            // One that is asked twice, by its number and by its port, is one program.
+            // A program observed twice, by its number and by its port, counts once.
             let process = observation.facts.process_id;
             let is_known = |it: &ProgramUse<'_>| it.observation.facts.process_id == process;
             if process.is_none() || !programs.iter().any(is_known) {
@@ -427,7 +426,7 @@ impl RunRecord {
         programs
     }
 
-    /// Servers that told their counts, in order: the first is the one that was asked.
+    /// Servers with counts, in order: the first is the target.
     pub fn servers(&self) -> Vec<QueryUse<'_>> {
         self.observations.iter().filter_map(QueryUse::of).collect()
     }

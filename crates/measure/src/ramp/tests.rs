@@ -12,7 +12,7 @@ const PLAN: RampPlan = RampPlan {
     ignores_losses: false,
 };
 
-/// A second in which so many were sent and so many answered.
+/// A second with these numbers of queries sent and answered.
 fn second(index: u64, sent: u64, responses: u64) -> Interval {
     let mut second = interval(index, &[(1_000_000, responses)]);
     second.counts.sent = sent;

@@ -1,4 +1,4 @@
-//! What is said of what came back: RCODEs, truncation, and queries without a DNS message.
+//! Rules about responses: RCODEs, truncation, and queries without a DNS message.
 //!
 //! A server that refuses is fast: such a run says nothing about one that answers. Who measures
 //! REFUSED or NXDOMAIN names it as good (`--goodput`).
@@ -55,7 +55,7 @@ fn useless(symptoms: &Symptoms<'_>, each: &ForOneReason, all: u64, are_many: boo
         seen.push_str(&format!(", nearly all {}", at_instances(some)));
     }
     let mut state = State::Warning;
-    // What was truncated and came whole over TCP is of use.
+    // Truncated responses that were completed over TCP are useful.
     let is_lost = reason != Useless::Truncated || are_many;
     if is_lost && is_most(number, all) {
         seen.push_str(": the figures say nothing about queries that are answered");
@@ -126,7 +126,7 @@ fn truncated(figures: &Figures<'_>) -> (&'static str, Vec<Cure>) {
     (matters, cures)
 }
 
-/// Where others are answered: what tells whether the rate decides, and what changes it.
+/// If other queries are answered: how to find out whether the rate decides, and what to change.
 fn refused_at_times(figures: &Figures<'_>) -> Vec<Cure> {
     let half = Cure::words(format!(
         "{}: if fewer are refused then, a limit on the rate refuses them",

@@ -27,7 +27,7 @@ pub(crate) fn rules_of_agents(record: &RunRecord) -> Vec<Option<&'static str>> {
 fn agents_of(symptoms: &Symptoms<'_>, symptom: Symptom) -> Vec<usize> {
     let record = symptoms.figures.record;
     let own = |agents: Option<&Vec<usize>>| agents.cloned().unwrap_or_default();
-    // What a host shows that has all agents tells none of them apart.
+    // Figures of a host with all agents do not distinguish them.
     let at = |hosts: Option<&SomeHosts>| match (record.hosts.len(), hosts) {
         (0 | 1, _) | (_, None) => Vec::new(),
         (_, Some(hosts)) => hosts.agents(record),

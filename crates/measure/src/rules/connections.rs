@@ -1,4 +1,4 @@
-//! What is said of connections: refused, ended, waiting, and clients that got nothing.
+//! Rules about connections: refused, ended, waiting, and clients without responses.
 
 use super::finding::Finding;
 use super::phrases::{attempts_by_cause, list, with_room};
@@ -206,10 +206,10 @@ pub(super) fn handshakes(symptoms: &Symptoms<'_>) -> Vec<Cure> {
     cures.flatten().collect()
 }
 
-/// What cures a certificate that has expired.
+/// Cure for an expired certificate.
 pub const CERTIFICATE_EXPIRED: &str = "renew the certificate of the server; it has expired, if the \
                                        clock of this host is right (`date -u` prints it)";
-/// What cures a certificate that is not valid yet.
+/// Cure for a certificate that is not valid yet.
 pub const CERTIFICATE_NOT_YET_VALID: &str = "set the clock of this host (`date -u` prints it); if \
                                              it is right, the certificate of the server is not \
                                              valid yet";

@@ -1,4 +1,4 @@
-//! What a rule says: evidence, cures and advice.
+//! The findings of rules: evidence, cures and advice.
 
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::limit::Limit;
@@ -6,16 +6,16 @@ use crate::limit::Limit;
 /// A verdict names the first of the cures; doctor has all of them.
 const ADVICE_MAX: usize = 3;
 
-/// What one rule says of a run.
+/// The finding of one rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// What was seen, why it matters and what cures it.
+    /// The observation, why it matters and the cure.
     pub(crate) diagnosis: Diagnosis,
     /// The verdict's advice where it is not the first of the cures.
     advice: Vec<String>,
 }
 
-/// What a rule concludes where no rule before it decides.
+/// The limit, if no earlier rule decides.
 pub(super) struct Conclusion {
     pub(super) evidence: String,
     /// Empty where there is none.
@@ -47,18 +47,18 @@ impl From<Diagnosis> for Finding {
 }
 
 impl Finding {
-    /// The same, for which the verdict has advice of its own, beside what was given so before.
+    /// The same, with separate advice for the verdict, added to earlier advice.
     pub(super) fn advising(mut self, advice: &str) -> Self {
         self.advice.push(advice.to_owned());
         self
     }
 
-    /// What was seen.
+    /// The evidence.
     pub(crate) fn evidence(&self) -> &str {
         &self.diagnosis.seen
     }
 
-    /// What the verdict advises.
+    /// The verdict's advice.
     pub(crate) fn advice(&self) -> Vec<String> {
         match self.advice.is_empty() {
             false => self.advice.clone(),

@@ -1,4 +1,4 @@
-//! What is said of the generator: its CPU, lateness, agents, resources, and queries not sent.
+//! Rules about the generator: its CPU, lateness, agents, resources, and queries not sent.
 
 use super::finding::{Conclusion, Finding};
 use super::phrases::{BUFFER_OCTETS, host_of, some_agents};
@@ -71,7 +71,7 @@ pub(super) fn busy_worker(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.cure(Cure::words(more_cpu(figures))).into())
 }
 
-/// What a busy worker was busy with, where connections are short-lived.
+/// The work of a busy worker with short-lived connections.
 fn for_handshakes(figures: &Figures<'_>) -> String {
     if figures.record.asks_nothing() {
         let opened = decimal(figures.record.opened_per_second(), 1);
@@ -251,7 +251,7 @@ pub(super) fn resources(figures: &Figures<'_>, are_ports: bool) -> Vec<Cure> {
     }
 }
 
-/// Clients that have used up their message IDs: 16 bits tell the queries of one client apart.
+/// Clients that have used up their message IDs: 16 bits distinguish the queries of one client.
 pub(super) fn no_message_id(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.no_message_id.as_ref()?, &symptoms.figures);
     let (who, whose) = match figures.record.scenario.clients {

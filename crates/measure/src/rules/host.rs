@@ -1,4 +1,4 @@
-//! What is said of the generator's host: CPU that was taken away, and packets that it dropped.
+//! Rules about the generator's host: stolen CPU time, and dropped packets.
 
 use super::finding::Finding;
 use super::phrases::{BUFFER_OCTETS, at_hosts, host_of, some_agents, times};
@@ -63,7 +63,7 @@ pub(super) fn quota_used(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.into())
 }
 
-/// What to do about queues of an interface whose length is given.
+/// Cure for an interface's queues, whose length is given.
 const QUEUES_ADVICE: &str = "send fewer queries at a time (--rate, --outstanding), or give the \
     generator a core of its own: a queue of AF_XDP holds 4,096 frames, one of a veth pair 256";
 

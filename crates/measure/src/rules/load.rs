@@ -1,4 +1,4 @@
-//! What is said of the load itself, where nothing else limited the run.
+//! Rules about the load itself, if nothing else limited the run.
 
 use super::finding::{Conclusion, Finding};
 use super::losses::{share_lost, sign_in_words};

@@ -1,4 +1,4 @@
-//! What is said of queries without response: outages, late responses, full buffers, lost slots.
+//! Rules about queries without a response: outages, late responses, full buffers, blocked slots.
 
 use super::connections::handshakes;
 use super::finding::Finding;
@@ -56,7 +56,7 @@ fn counted_lost(number: u64) -> String {
 
 pub(super) fn outages_of_target(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = &symptoms.outages_of_target.as_ref()?.0;
-    // What it dropped by its own count was no outage.
+    // Queries that it counted as dropped are no outage.
     let dropped = symptoms.server_queries_dropped.as_ref();
     let is_known = it.may_be_limit && dropped.is_some_and(ServerQueriesDropped::explain_losses);
     (!is_known).then(|| outage(symptoms, it))
@@ -172,7 +172,7 @@ fn longest(outages: &Outages, figures: &Figures<'_>) -> String {
     text
 }
 
-/// What was sustained without them.
+/// The rate sustained without them.
 fn outside(figures: &Figures<'_>) -> String {
     let outside = &figures.outages.outside;
     if outside.due == 0 {
@@ -290,7 +290,7 @@ pub(super) fn without_queue(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.into())
 }
 
-/// The run that tells whether the loss depends on the rate.
+/// A run that shows whether the loss depends on the rate.
 fn tenth_of_rate(figures: &Figures<'_>) -> Option<Cure> {
     let scenario = &figures.record.scenario;
     let asked = match scenario.arrival {
@@ -306,7 +306,7 @@ fn tenth_of_rate(figures: &Figures<'_>) -> Option<Cure> {
     )))
 }
 
-/// What shows that the target could not keep up, as the end of a sentence.
+/// Evidence that the target could not keep up, as the end of a sentence.
 pub(super) fn sign_in_words(sign: &SignOfLoad) -> String {
     match sign {
         SignOfLoad::Waiting {
@@ -362,7 +362,7 @@ pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.into())
 }
 
-/// The run that tells whether each source address has a limit of its own.
+/// A run that shows whether each source address has its own limit.
 fn more_sources(figures: &Figures<'_>) -> Cure {
     let addresses = figures.record.scenario.local_addresses.len().max(1);
     Cure::words(format!(

@@ -1,4 +1,4 @@
-//! What is said of names whose queries get no response.
+//! Rules about names whose queries get no response.
 
 use super::finding::Finding;
 use super::phrases::{dig_at, some_of};

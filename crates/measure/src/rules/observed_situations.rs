@@ -1,12 +1,12 @@
-//! Observed servers that are made up: what a source told in each second of a run of ten.
+//! Made-up observed servers: the samples of a source in each second of a run of ten.
 
 use super::situations::*;
 use crate::observation::{
     Observation, ObservationMode, Observed, Recorder, Scrape, SeriesKind, ServerFacts,
 };
 
-/// A source that was asked before a run of ten seconds, each second of it, and after it. Counters
-/// grow by so much in each second; gauges stay.
+/// A source scraped before a run of ten seconds, in each second of it, and after it. Counters grow
+/// by the given amount each second; gauges stay.
 pub(crate) fn observation(
     name: &str,
     facts: ServerFacts,
@@ -33,7 +33,7 @@ pub(crate) fn observation(
     recorder.finish()
 }
 
-/// A program on two CPUs that used so many of them, its busiest thread so much of one.
+/// A program on two CPUs with the given CPU usage, and that of its busiest thread.
 pub(crate) fn program(cpus: f64, thread: f64, more: &[(&str, SeriesKind, f64)]) -> Observation {
     let facts = ServerFacts {
         binary: Some("/usr/sbin/named".to_owned()),
@@ -49,7 +49,7 @@ pub(crate) fn program(cpus: f64, thread: f64, more: &[(&str, SeriesKind, f64)]) 
     observation("process", facts, &series)
 }
 
-/// A server that counted so many queries in each second.
+/// A server with the given count of queries in each second.
 pub(crate) fn server(queries: f64, more: &[(&str, SeriesKind, f64)]) -> Observation {
     let facts = ServerFacts {
         product: Some("BIND".to_owned()),

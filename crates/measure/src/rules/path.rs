@@ -1,4 +1,4 @@
-//! What is said of a path that loses, and of the models of a simulation.
+//! Rules about a lossy path, and about the models of a simulation.
 
 use super::finding::{Conclusion, Finding};
 use super::phrases::some_agents;
@@ -52,7 +52,7 @@ fn lossy_path(figures: &Figures<'_>, seen: String, advice: &str) -> Finding {
     Finding::from(diagnosis.cure(cure)).advising(advice)
 }
 
-/// What every verdict on a simulation says, so that it is not taken for a measurement.
+/// A note in every verdict on a simulation, so that it is not mistaken for a measurement.
 pub(crate) fn marking(figures: &Figures<'_>) -> Option<String> {
     let simulation = figures.record.simulation.as_ref()?;
     let what = match &simulation.server {

@@ -98,7 +98,7 @@ pub(super) fn some_agents(figures: &Figures<'_>, agents: &[usize]) -> String {
     format!("{} of {all} ({named}){most}: ", count(number))
 }
 
-/// The first of so many names, and `...` where there are more.
+/// The first names, and `...` if there are more.
 pub(super) fn some_of(names: impl Iterator<Item = String>, number: u64) -> String {
     let named: Vec<String> = names.take(NAMED_MAX).collect();
     let more = match number > named.len() as u64 {
@@ -235,7 +235,7 @@ pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
     format!("no response to {queries}: {}", list(causes))
 }
 
-/// What was lost, in numbers: in every verdict.
+/// The number of lost queries, for every verdict.
 pub(crate) fn losses(figures: &Figures<'_>) -> Option<String> {
     let counts = figures.counts;
     let lost = counts.lost();

@@ -1,4 +1,4 @@
-//! What is said of observed servers: their CPU, memory, sockets, queries and upstreams.
+//! Rules about observed servers: their CPU, memory, sockets, queries and upstreams.
 
 use super::connections::more_clients;
 use super::finding::Finding;
@@ -288,7 +288,7 @@ pub(super) fn listen_overflow(symptoms: &Symptoms<'_>) -> Vec<Finding> {
     })
 }
 
-/// What a counter of dropped queries counts.
+/// The meaning of a counter of dropped queries.
 fn dropped_by(counter: &str) -> &'static str {
     match counter {
         "requestlist.exceeded" => "because its request list was full",
@@ -337,8 +337,8 @@ pub(super) fn tcp_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.cures(more_clients(&symptoms.figures)).into())
 }
 
-/// A log of queries. What it took of the server's CPU, or for how long it waited for a disk, is in
-/// no counter of the kernel; a run without it shows it.
+/// A query log. Its share of the server's CPU time, or its waits for a disk, are in no kernel
+/// counter; a run without it shows them.
 pub(super) fn log(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.server_log.as_ref()?;
     let program = symptoms.figures.programs.first()?;

@@ -1,5 +1,4 @@
-//! What is said of runs that open connections and send no query, and of connections that take long
-//! to set up.
+//! Rules about runs that open connections without queries, and about slow connection set-up.
 
 use super::finding::Conclusion;
 use super::phrases::{attempts_by_cause, plain};
@@ -12,7 +11,7 @@ fn opened(figures: &Figures<'_>) -> String {
     decimal(figures.record.opened_per_second(), 1)
 }
 
-/// What was asked for and not reached, as a sentence.
+/// The requested rate that was not reached, as a sentence.
 pub(crate) fn shortfall(figures: &Figures<'_>) -> Option<String> {
     let asked = figures.record.scenario.connections.rate_max?;
     is_short_of_connections(figures).then(|| {
@@ -61,7 +60,7 @@ pub(super) fn attempts_failed(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
     Some(Conclusion::new(evidence, advice))
 }
 
-/// Connections were opened at the rate asked for.
+/// Connections were opened at the requested rate.
 pub(super) fn rate_held(figures: &Figures<'_>) -> Option<Conclusion> {
     let asked = figures.record.scenario.connections.rate_max?;
     let evidence = match figures.record.asks_nothing() {

@@ -1,4 +1,4 @@
-//! Records that are made up for the tests of rules, and what is expected of verdict and doctor.
+//! Made-up records for the tests of rules, with the expected verdicts and diagnoses.
 
 use super::of_run;
 pub(crate) use crate::doctor::{Diagnosis, State};
@@ -12,7 +12,7 @@ use crate::timeline::{Bin, Timeline};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// A run of ten intervals with 10,000 responses each, full at 100 places: `latencies` in ns and
+/// A run of ten intervals with 10,000 responses each, full at 100 slots: `latencies` in ns and
 /// their share in thousandths.
 pub(crate) fn run(latencies: &[(u64, u64)]) -> RunRecord {
     let scaled: Vec<_> = latencies
@@ -22,7 +22,7 @@ pub(crate) fn run(latencies: &[(u64, u64)]) -> RunRecord {
     record((0..10).map(|index| interval(index, &scaled)).collect())
 }
 
-/// Closed loop with all 100 places in use: 10,000 qps x 10 ms; a queue of 10 ms over 0.2 ms.
+/// Closed loop with all 100 slots in use: 10,000 qps x 10 ms; a queue of 10 ms over 0.2 ms.
 pub(crate) fn saturated() -> RunRecord {
     run(&[(200_000, 1), (10 * MS, 999)])
 }
@@ -103,7 +103,7 @@ pub(crate) fn late(record: &mut RunRecord, lateness_ns: u64) {
     });
 }
 
-/// Ten connections that carry ten queries each at once; the other 900 of 1,000 places wait.
+/// Ten connections that carry ten queries each at once; the other 900 of 1,000 slots wait.
 pub(crate) fn limited_by_streams(latencies: &[(u64, u64)]) -> RunRecord {
     let mut record = run(latencies);
     record.scenario.transport = Transport::Doh2.into();
@@ -154,19 +154,19 @@ pub(crate) fn judged(record: &RunRecord, limit: Limit, evidence: &str, advice: &
     verdict
 }
 
-/// What the doctor tells of a run, after judging it.
+/// The doctor's diagnoses of a run, after judging it.
 pub(crate) fn met(record: &RunRecord) -> Vec<Diagnosis> {
     let mut record = record.clone();
     record.verdict = judge(&record);
     of_run(&record)
 }
 
-/// What the doctor tells on `topic`, if anything.
+/// The doctor's diagnosis on `topic`, if any.
 pub(crate) fn found_on(record: &RunRecord, topic: &str) -> Option<Diagnosis> {
     met(record).into_iter().find(|it| it.topic == topic)
 }
 
-/// What the doctor tells on `topic`.
+/// The doctor's diagnosis on `topic`.
 #[track_caller]
 pub(crate) fn told(record: &RunRecord, topic: &str) -> Diagnosis {
     let found = found_on(record, topic);

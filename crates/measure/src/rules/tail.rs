@@ -1,4 +1,4 @@
-//! What is said of responses far later than most, and of servers that clients left for others.
+//! Rules about the latency tail, and about servers that clients left for others.
 
 use super::finding::Finding;
 use super::phrases::at_instances;

@@ -5,8 +5,9 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{median, sorted};
 
-/// Up to so many values of both samples together the distribution of ranks is counted out. The
-/// number of ways to choose 25 of 50 is below 2^53, so that an `f64` counts them exactly.
+/// Up to this number of values in both samples together, the distribution of ranks is computed
+/// exactly. The number of ways to choose 25 of 50 is below 2^53, so that an `f64` counts them
+/// exactly.
 const EXACT_MAX: usize = 50;
 
 /// What [`mann_whitney`] found.

@@ -6,8 +6,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::*;
 use crate::example::{interval, record};
 
-/// A run of two minutes: of each second rate, p50, p95 and p99 in nanoseconds, with noise of so
-/// many percent.
+/// A run of two minutes: of each second rate, p50, p95 and p99 in nanoseconds, with noise of the
+/// given percentage.
 fn run(seed: u64, noise: f64, at: impl Fn(f64) -> [f64; 4]) -> RunRecord {
     let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut jitter = || {

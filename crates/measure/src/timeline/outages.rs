@@ -1,11 +1,11 @@
 //! Outages: spans in which nothing came back, told from overload, from loss and from slow patches.
 //!
 //! A span is an outage if no usable response came in it although queries waited for one, if it was
-//! long, and if many responses would have come in it at the rate outside. Which queries waited is
-//! told by the bins: those that were due and would be answered later, and those that were due
-//! within the span, but for its last moments. A query that was lost before the span waits for
-//! nobody: places of a closed loop that wait for timeouts, one after the other, are loss and no
-//! outage. Overload and random loss leave no such span, for some responses always come.
+//! long, and if many responses would have come in it at the rate outside. The bins show which
+//! queries waited: those due earlier and answered later, and those due within the span, except its
+//! last moments. Queries lost before the span do not count: slots of a closed loop that time out
+//! one after the other are loss and not an outage. Overload and random loss leave no such span,
+//! because some responses always come.
 //!
 //! The bins of a long run are wide. There outages are looked for in shorter
 //! [`Steps`](super::Steps), as long as the run's intervals, and are part of the record.
@@ -298,7 +298,7 @@ impl<'a> Search<'a> {
         ]
     }
 
-    /// Shortest span that is told from the width of a bin.
+    /// Shortest span that can be distinguished from the width of a bin.
     fn told_ns(&self) -> u64 {
         match self.answered.is_empty() {
             true => 2 * self.width_ns,

@@ -163,7 +163,7 @@ fn points_are_rates_over_whole_bins() {
     assert!(points.iter().all(|point| point.due_qps == 1_000.0));
     assert_eq!((points[5].at_ns, points[5].lost_qps), (550_000_000, 50.0));
     assert_eq!(points[0].latency_ns_mean, Some(300_000.0));
-    // A window that ends within a bin has a rate all the same.
+    // A window that ends within a bin has a rate too.
     let cut = timeline.points(995_000_000, 3);
     assert_eq!(cut.len(), 3);
     assert!(timeline.points(0, 3).is_empty());
@@ -252,7 +252,7 @@ fn stall_of_an_open_loop_is_an_outage_with_beginning_and_end() {
         assert_eq!((outage.lost, outage.lasts), (0, false));
         assert!(outage.late.abs_diff(length_ms) <= 10, "{outage:?}");
         assert!(outage.recovered_ns <= outage.end_ns + 20 * MS, "{outage:?}");
-        // The rate was sustained, and nobody waited, in the rest of the run.
+        // In the rest of the run the rate was sustained, and no query waited.
         assert!(
             (found.outside.responses_qps - 1_000.0).abs() < 2.0,
             "{found:?}"

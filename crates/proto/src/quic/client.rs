@@ -45,7 +45,7 @@ pub struct QuicClientOptions {
 
 /// The section of RFC 9250 with DoQ's fatal errors.
 const DOQ_RULES: &str = "RFC 9250, section 4.3.3";
-/// Where those of HTTP/3 are.
+/// The section of RFC 9114 with HTTP/3's.
 const HTTP3_RULES: &str = "RFC 9114, section 8";
 
 /// The protocol on a client's streams.

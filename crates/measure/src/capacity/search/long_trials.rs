@@ -21,10 +21,10 @@ const UNDECIDED_RETRIES: u32 = 2;
 /// Constant rates that are tried, one lower than the other.
 const RATES_MAX: u32 = 3;
 
-/// What the longer trials of a search came to.
+/// The result of a search's longer trials.
 #[derive(Clone, Copy, Debug)]
 pub struct LongTrials {
-    /// What shorter trials had found.
+    /// The result of the shorter trials.
     pub found: f64,
     /// The value that passed.
     pub passed: Option<f64>,
@@ -61,7 +61,7 @@ impl LongTrials {
         match outcome {
             Outcome::Passed => {
                 self.passed = Some(self.value);
-                // What failed there failed by chance.
+                // Failures there were random.
                 self.failed = self.failed.filter(|failed| *failed > self.value);
                 self.is_over = true;
             }
@@ -96,7 +96,7 @@ impl LongTrials {
 }
 
 impl Search {
-    /// What passed is tried for longer, however the trials of the usual length have ended.
+    /// A value that passed gets a longer trial, however the normal trials have ended.
     pub(super) fn begin_long_trials(&mut self) {
         let found = match self.ending {
             Some(Ending::Found) => Some(self.median_passed()),
@@ -123,7 +123,7 @@ impl Search {
         });
     }
 
-    /// What trials of several times the length have shown, once they have begun.
+    /// The result of trials of several times the length, once they have begun.
     pub fn long_trials(&self) -> Option<&LongTrials> {
         self.long.as_ref().map(|(_, long)| long)
     }

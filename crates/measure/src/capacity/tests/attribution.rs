@@ -7,8 +7,8 @@ use crate::facts::{CpuUse, ProcessUse};
 use crate::rules::situations;
 use crate::scenario::{Arrival, Process, Transport};
 
-/// Ten thousand queries at a rate: so many percent of them took 40 ms, so many left 5 ms late, and
-/// so many got no response.
+/// Ten thousand queries at a rate, with the percentages that took 40 ms, left 5 ms late, and got no
+/// response.
 #[derive(Clone, Copy)]
 struct Ran {
     slow: u64,
@@ -45,7 +45,7 @@ fn trial(record: &RunRecord, cpu: Option<CpuUse>) -> Trial {
     Trial::new(about, &record, &capacity_plan().objective, None)
 }
 
-/// A host whose target waited for its CPU for so many percent of a second.
+/// A host whose target waited for its CPU for this percentage of a second.
 fn host(others: u64, target_waited: Option<u64>) -> CpuUse {
     let percent = 10_000_000;
     CpuUse {
@@ -128,7 +128,7 @@ fn target_here_that_waited_for_a_cpu_that_others_used_is_excused() {
     });
     let outcome = |cpu: CpuUse| trial(&slow, Some(cpu)).outcome;
     assert_eq!(outcome(host(98, Some(40))), TrialOutcome::Host);
-    // Others had a CPU of their own, or there were none.
+    // Other processes had their own CPU, or there were none.
     assert_eq!(outcome(host(98, Some(0))), TrialOutcome::Failed);
     assert_eq!(outcome(host(2, Some(40))), TrialOutcome::Failed);
     // Whether it waited is not known.

@@ -11,7 +11,7 @@ struct Interference {
     on_generator: (f64, f64),
     /// The same on the CPU of the target.
     on_target: (f64, f64),
-    /// How often a trial meets a stall of either side that nothing tells of.
+    /// Probability of an unrecorded stall of either side in a trial.
     stalls: f64,
     /// How often a disturbance that makes a trial fail goes unnoticed.
     unnoticed: f64,
@@ -103,7 +103,7 @@ fn search(ceiling: f64, interference: Interference, seed: u64) -> (Ending, f64, 
     panic!("seed {seed}: does not end on {interference:?}");
 }
 
-/// Any pattern, from a quiet host to one of which nothing can be told.
+/// Any pattern, from a quiet host to one that allows no conclusion.
 fn any_interference(seed: u64) -> Interference {
     let mut chance = chances(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (0..8).for_each(|_| {
@@ -143,7 +143,7 @@ fn limit_found_on_any_host_is_within_a_tenth_of_the_real_one() {
             "seed {seed}: {found} of {ceiling} after {trials} trials, {interference:?}"
         );
     }
-    // A quarter of the hosts has none of it, or little.
+    // A quarter of the hosts has little or none of it.
     assert!(decided > 900, "{decided}");
 }
 

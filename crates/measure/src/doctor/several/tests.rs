@@ -1,4 +1,4 @@
-//! What several runs show together.
+//! Tests of diagnoses from several runs together.
 
 use crate::doctor::of_runs;
 use crate::limit::Limit;

@@ -7,7 +7,7 @@ use crate::facts::{HostFacts, HostIdentity, TcpFacts};
 use crate::record::{Agent, Placement};
 use crate::rules::situations::*;
 
-/// A run of agents on one host, each with a host name of its own, whose queries left so late.
+/// A run of agents on one host, each with its own host name, with the given lateness of queries.
 fn fleet(lateness_ns: &[u64]) -> RunRecord {
     let mut record = in_time(10_000.0);
     let (agent, worker) = (record.agents[0].clone(), record.workers[0].clone());
@@ -357,7 +357,7 @@ fn each_agent_has_the_rule_that_names_it() {
     }
     let rule = "worker out of CPU".to_owned();
     assert_eq!(limited(busy), [(1, rule.clone()), (2, rule)]);
-    // What all share on their host tells none of them apart.
+    // Figures shared on one host do not distinguish the agents.
     let mut local = local_agents(&[100_000; 3]);
     let steal = [("Cpu.All", 1_000), ("Cpu.Steal", 80)];
     let steal = steal.map(|(name, count)| (name.to_owned(), count));

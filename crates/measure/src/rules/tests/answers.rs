@@ -1,7 +1,7 @@
-//! Responses that are no use: their RCODE is none of those that count as goodput.
+//! Useless responses: their RCODE does not count as goodput.
 //!
-//! A server that refuses is fast: such a run says nothing about one that answers. Whoever measures
-//! REFUSED or NXDOMAIN names it as good (`--goodput`).
+//! A server that refuses is fast: such a run does not measure one that answers. To measure REFUSED
+//! or NXDOMAIN, count it as goodput (`--goodput`).
 
 use crate::rules::situations::*;
 

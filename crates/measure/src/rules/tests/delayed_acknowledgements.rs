@@ -1,6 +1,6 @@
 //! Responses that wait for an acknowledgement: an end that holds small segments back while earlier
 //! ones are not acknowledged (Nagle's algorithm, RFC 9293, section 3.7.4) meets one that delays its
-//! acknowledgements (section 3.8.6.3). Nobody is busy, and some responses take 40 ms.
+//! acknowledgements (section 3.8.6.3). Neither end is busy, and some responses take 40 ms.
 
 use crate::example::{interval, record};
 use crate::record::RunRecord;

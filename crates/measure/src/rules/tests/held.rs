@@ -1,9 +1,8 @@
-//! Places of a closed loop that lost queries hold: nothing else is asked from there until they time
-//! out.
+//! Slots of a closed loop blocked by lost queries, which send no other query until they time out.
 //!
-//! What is to be done depends on where they were lost. A receive buffer that is full drops the same
-//! repeatedly: fewer queries at a time fit into it, more of them do not. Of a path that loses
-//! at random, more places make up for those that are held.
+//! The cure depends on where they were lost. With a full receive buffer, fewer queries at a time
+//! help, and more make it worse. On a path with random loss, more slots compensate for the blocked
+//! ones.
 
 use crate::histogram::Histogram;
 use crate::rules::situations::*;
@@ -83,7 +82,7 @@ fn places_held_by_what_full_buffers_drop_need_fewer_queries_and_of_a_path_more()
     }
 }
 
-/// 1,000 slots of which the warm-up's lost queries hold so many.
+/// 1,000 slots, of which the warm-up's lost queries block the given number.
 fn stuck(slots: u64) -> RunRecord {
     let answered = 1_000 - slots;
     let latencies = [(MS, 1_000 * answered)];

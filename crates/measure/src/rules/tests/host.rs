@@ -33,7 +33,7 @@ fn a_target_that_other_processes_kept_from_its_cpu_is_the_hosts_limit() {
     // Its own threads waited for each other, or hardly at all.
     assert_eq!(judge(&starved(3.0, 0.2)).limit, Limit::Server);
     assert_eq!(judge(&starved(0.01, 0.98)).limit, Limit::Server);
-    // It kept up all the same.
+    // It kept up nevertheless.
     let mut in_time = in_time(10_000.0);
     in_time.host_use = starved(0.4, 0.98).host_use;
     assert_eq!(judge(&in_time).limit, Limit::Rate);

@@ -24,7 +24,7 @@ fn lateness_counts_beside_the_response_time() {
     };
     assert_eq!(judge(&slow(4 * MS)).limit, Limit::Rate);
     assert_eq!(judge(&slow(6 * MS)).limit, Limit::Generator);
-    // What is sent late may be why queries are lost.
+    // Lateness may be why queries are lost.
     let mut lossy = slow(4 * MS);
     lose(&mut lossy, 100);
     assert_ne!(judge(&lossy).limit, Limit::Rate);
@@ -36,10 +36,10 @@ fn late_generator_is_not_blamed_for_what_others_lost() {
     late(&mut record, 4 * MS);
     lose(&mut record, 50_000);
     assert_ne!(judge(&record).limit, Limit::Generator);
-    // What this host dropped on the way back explains it.
+    // Responses dropped by this host explain it.
     record.network.receive_drops = 50_000;
     assert_eq!(judge(&record).limit, Limit::Generator);
-    // So does what it had no time to send, if that is most of what is missing.
+    // So do queries that it had no time to send, if they are most of those missing.
     record.network.receive_drops = 0;
     change_last(&mut record, |interval| {
         interval.counts.offered += 50_000;

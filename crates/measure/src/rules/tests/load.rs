@@ -1,4 +1,4 @@
-//! What the load says where nothing else limits.
+//! Tests of the rules about the load, if nothing else limits.
 
 use crate::rules::situations::*;
 use crate::steady_state::{SteadyState, Sustained};

@@ -4,7 +4,7 @@ use crate::losses_by_question::{LossesByQuestion, QuestionLosses};
 use crate::rules::situations::*;
 use crate::scenario::QuestionOrder;
 
-/// A run with these names, each with queries sent and lost, in an order of its own each time.
+/// A run with these names, each with queries sent and lost, in varying order.
 fn by_name(record: &RunRecord, each: &[(u64, u64)]) -> RunRecord {
     let each = each
         .iter()

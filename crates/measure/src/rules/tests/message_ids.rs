@@ -1,4 +1,4 @@
-//! Clients that have used up their message IDs: 16 bits tell the queries of one client apart.
+//! Clients that have used up their message IDs: 16 bits distinguish the queries of one client.
 
 use crate::rules::situations::*;
 

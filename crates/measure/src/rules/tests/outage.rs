@@ -10,7 +10,7 @@ use crate::timeline::{Bin, Outage, OutageKind, Outages, Timeline};
 
 const TENTH: u64 = SECOND / 10;
 
-/// Nothing came back from so many tenths of a second on to so many.
+/// No response came between these two tenths of a second.
 fn outage(kind: OutageKind, begin: u64, end: u64) -> Outage {
     Outage {
         begin_ns: begin * TENTH,

@@ -20,7 +20,7 @@ fn segments_that_our_own_connections_lost_are_the_networks_limit() {
     record.network.tcp = Some(tcp.clone());
     let evidence = "2.00 % of the TCP segments of this run's connections (2,000) were lost";
     judged(&record, Limit::Network, evidence, "drops on the path");
-    // What the target had already was not lost.
+    // Queries that had reached the target were not lost.
     tcp.segments_repeated_in_vain = 1_500;
     record.network.tcp = Some(tcp.clone());
     assert_eq!(judge(&record).limit, Limit::Server);

@@ -24,7 +24,7 @@ fn truncation_beside_drops_at_a_fixed_rate_is_one_limit() {
         .iter()
         .filter(|it| it.contains("truncated"));
     assert_eq!(of_truncation.count(), 1, "{verdict:#?}");
-    // Without a fixed rate, truncation is a matter of its own.
+    // Without a fixed rate, truncation is a separate finding.
     let mut random = limited(|bin| 10 - (scattered(bin) % 8).min(10));
     change_last(&mut random, |interval| interval.counts.truncated = 2_500);
     assert_eq!(judge(&random).limit, Limit::Unknown);

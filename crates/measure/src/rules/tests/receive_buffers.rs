@@ -47,7 +47,7 @@ fn full_queues_of_an_interface_are_told_from_full_buffers() {
     assert_eq!(judge(&record).limit, Limit::Network);
     assert_eq!(found_on(&record, "receive buffers"), None);
 
-    // What nobody misses is none of ours.
+    // Without missing responses, the drops are not ours.
     let mut whole = in_time(10_000.0);
     whole.network.xdp = Some(XdpFacts {
         interface_received_dropped: 3,

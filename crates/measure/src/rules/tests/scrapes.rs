@@ -36,7 +36,7 @@ fn scraped(is_slow: impl Fn(u64) -> bool) -> RunRecord {
 
 #[test]
 fn scrapes_that_slow_the_server_down_are_told() {
-    // Each second the server stands still for as long as the scrape takes.
+    // Each second the server stalls for as long as the scrape takes.
     let record = scraped(|bin| bin % 100 < 10);
     tells(&record, &["the scrapes slow it down"]);
     let all = met(&record);

@@ -16,7 +16,7 @@ fn a_server_that_had_as_many_clients_as_it_takes_says_so() {
     let seen = "BIND had no more than 150 TCP clients at once by its own count, of 200";
     let told = told_of(150.0);
     assert!(told.contains(seen), "{told}");
-    // It once had more than there are now: that tells nothing of its limit.
+    // It once had more than now, so this is not its limit.
     let told = told_of(300.0);
     assert!(!told.contains("by its own count"), "{told}");
 }

@@ -23,7 +23,7 @@ fn both_ends_are_compared() {
         &fewer,
         &["counted 90,000 of the 100,000 queries that were sent, 10,000 fewer"],
     );
-    // A server that tells nothing before its first query has no count to compare.
+    // A server without counters before its first query has no count to compare.
     let mut late = server(9_000.0, &[]);
     late.series[0].samples[0] = Sample::Without(NoValue::Missing);
     let unknown = observing(in_time(10_000.0), &[late]);

@@ -1,7 +1,7 @@
 //! A log of queries that an observed server writes: by how much its files grew for each query.
 //!
-//! What the log took of its CPU, or for how long it waited for a disk, no counter of the kernel
-//! tells; a run without it does.
+//! The log's share of CPU time, or its waits for a disk, are in no kernel counter; a run without it
+//! shows them.
 
 use crate::observation::SeriesKind;
 use crate::rules::observed_situations::*;

@@ -5,7 +5,7 @@ use crate::observation::SeriesKind;
 use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
 
-/// So many places that nothing queued.
+/// Few enough slots that nothing queued.
 fn with_few_places() -> RunRecord {
     run(&[(10 * MS, 1_000)])
 }
@@ -18,7 +18,7 @@ fn a_server_that_has_used_its_cpus_is_told_with_its_figures() {
         &record,
         &["named used 1.96 of its 2.00 CPUs (98.0 %): its CPU is the limit"],
     );
-    // What the load shows by itself stands beside, with its advice.
+    // The load's own finding is reported beside it, with its advice.
     assert!(record.verdict.evidence[0].contains("its CPU is the limit"));
     tells(
         &record,
@@ -82,7 +82,7 @@ fn a_generator_that_had_to_wait_is_no_limit_of_a_server_without_cpu_left() {
     };
     assert_eq!(limit(0.5, 9.8), Limit::Server);
     assert_eq!(limit(0.5, 0.0), Limit::Server);
-    // It had time left that it was not asked to use.
+    // It had idle time left.
     assert_eq!(limit(0.48, 0.0), Limit::Generator);
     assert_eq!(limit(0.4, 9.8), Limit::Generator);
 }

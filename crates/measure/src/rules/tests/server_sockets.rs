@@ -1,4 +1,4 @@
-//! What the sockets of an observed server had no room for.
+//! Overflowing sockets of an observed server.
 
 use crate::observation::SeriesKind;
 use crate::rules::observed_situations::*;

@@ -1,4 +1,4 @@
-//! Observed programs that a signal had stopped: they answer nothing until they may go on.
+//! Observed programs that were stopped by a signal: they answer nothing until they are continued.
 
 use crate::observation::{Sample, SeriesKind};
 use crate::rules::observed_situations::*;

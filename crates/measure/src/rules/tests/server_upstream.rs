@@ -49,7 +49,7 @@ fn an_outage_of_other_servers_is_told_by_their_time_or_by_checks_that_failed() {
         "{}",
         said(&record)
     );
-    // In the sixth second those that were asked took 800 ms each.
+    // In the sixth second upstream queries took 800 ms each.
     let times = &mut behind.series[2].samples;
     for sample in &mut times[6..] {
         *sample = Sample::Value(sample.value().unwrap() + 8_000.0);

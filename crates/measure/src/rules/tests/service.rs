@@ -14,8 +14,8 @@ fn server_at(place: &str, pid: u32, cpus: f64, waited: f64) -> Observation {
     observation
 }
 
-/// CoreDNS, whose places are few, waits for a BIND at `place`, and for what else kept so many CPUs
-/// busy.
+/// CoreDNS, which has few slots, waits for a BIND at `place`, and for other processes with the
+/// given CPU usage.
 fn before_bind(place: &str, cpus: [f64; 2], others: f64) -> RunRecord {
     with_bind(run(&[(10 * MS, 1_000)]), place, cpus, others)
 }

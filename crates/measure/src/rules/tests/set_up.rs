@@ -1,4 +1,4 @@
-//! What the load says of short-lived connections: their set-up, not the queries, took the time.
+//! Finding for short-lived connections: their set-up, not the queries, took the time.
 
 use crate::rules::situations::*;
 

@@ -1,4 +1,4 @@
-//! CPU time that the hypervisor took during the run.
+//! CPU time stolen by the hypervisor during the run.
 
 use crate::rules::situations::*;
 

@@ -1,4 +1,4 @@
-//! Queries that waited because connections may carry only so many at once.
+//! Queries that waited because of the limit of queries on a connection.
 
 use crate::rules::situations::*;
 

@@ -53,7 +53,7 @@ fn clients_without_any_answer_are_told_before_a_generator_that_waits_for_its_cpu
     let unserved = "50 of 200 got no response at all (left waiting)";
     judged(&record, Limit::Server, unserved, "NSD tcp-count");
     let waited = "worker 0 waited for its CPU";
-    // What came late was read late, and a worker without time to spare may not have read at all.
+    // Late responses were read late, and an overloaded worker may not have read some at all.
     let mut late = record.clone();
     change_last(&mut late, |interval| interval.counts.late += 900);
     judged(&late, Limit::Generator, waited, "--cpus");
@@ -111,7 +111,7 @@ fn cap_far_below_the_number_of_clients_is_no_chance() {
     assert!(said.contains("serves no more than"), "{said}");
 }
 
-/// So many of 200 TCP clients are served, and the others refused or reset.
+/// The given number of 200 TCP clients is served, and the others are refused or reset.
 fn capped(served: u64) -> RunRecord {
     let mut record = saturated();
     cap_tcp_clients(&mut record, served);

@@ -29,8 +29,8 @@ fn waiting_in_the_generators_host_is_told_from_the_rest_by_timestamps() {
     assert!(waits(&record).is_none(), "{:?}", waits(&record));
 }
 
-/// 100,000 responses of which 2 % waited for so long in the generator, and for so long to be
-/// read, beside `network` on the way.
+/// 100,000 responses, of which 2 % waited for the given times in the generator and to be read, in
+/// addition to `network` on the way.
 fn stamped(generator: u64, network: u64, reader: u64) -> RunRecord {
     let slow = generator + network + reader;
     let usual = 10_000 + MS + 10_000;
@@ -77,7 +77,7 @@ fn a_tail_of_the_targets_is_none_of_this_hosts() {
         let found = waits(&stamped(generator, network, 10_000));
         assert!(found.is_none(), "{found:#?}");
     }
-    // Many without stamps: nobody knows where the slow ones were.
+    // Many have no timestamps: it is unknown where the slow ones waited.
     let mut record = stamped(3 * MS, 2 * MS, 10_000);
     change_last(&mut record, |interval| {
         let of_tail = 0.02 * interval.counts.responses as f64;
