@@ -57,10 +57,10 @@ pub const ASSUMED_NOISE_OF_SHARES: f64 = 0.05;
 /// Differences of shares up to 0.01 points are no difference.
 pub const SAME_SHARE: f64 = 0.000_1;
 
-/// One side as it is handed in.
+/// One side as input.
 #[derive(Clone, Debug)]
 pub struct Side<'a> {
-    /// What it is called: a file, a folder.
+    /// Its name: a file, a folder.
     pub label: String,
     /// Its runs with the files that keep them.
     pub runs: Vec<(String, &'a RunRecord)>,
@@ -71,7 +71,7 @@ pub struct Side<'a> {
 pub struct Settings {
     /// The metrics; those that neither side measured are left out.
     pub metrics: Vec<Metric>,
-    /// A change up to this share is no difference worth telling.
+    /// A change up to this share is insignificant.
     pub same_within: f64,
     /// Intervals and noise floors.
     pub bootstrap: Bootstrap,
@@ -100,7 +100,7 @@ impl Default for Settings {
     }
 }
 
-/// What came of comparing two sides.
+/// The result of comparing two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AbComparison {
@@ -120,7 +120,7 @@ pub struct AbComparison {
     pub level: f64,
     /// Where the noise floors come from.
     pub noise: Noise,
-    /// What was found of B as a whole.
+    /// The finding for B as a whole.
     pub finding: Finding,
     /// Metric by metric.
     pub metrics: Vec<MetricRecord>,
@@ -180,7 +180,7 @@ pub enum Noise {
     Assumed,
 }
 
-/// What was found of a metric, or of all.
+/// The finding for a metric, or for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
@@ -192,7 +192,7 @@ pub enum Finding {
     Faster,
     /// Of several metrics: B is better in some and worse in others.
     Mixed,
-    /// The runs cannot tell.
+    /// The runs allow no conclusion.
     #[default]
     CannotTell,
 }
@@ -276,7 +276,7 @@ impl MetricRecord {
     }
 }
 
-/// What was reckoned of one metric, on the scale on which it is compared.
+/// Statistics of one metric, on the scale on which it is compared.
 #[derive(Clone, Copy, Debug)]
 struct Reckoned {
     difference: f64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::SendFailures;
 use crate::interval::per;
 
-/// What an agent counted of its own share of the load.
+/// An agent's counts of its share of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentCounts {

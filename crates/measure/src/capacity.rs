@@ -69,7 +69,7 @@ pub struct Capacity {
     pub notes: Vec<String>,
 }
 
-/// What must hold for a load to count as sustained.
+/// Conditions for a load to count as sustained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
@@ -92,7 +92,7 @@ impl Default for Objective {
     }
 }
 
-/// What is searched for.
+/// The quantity to search for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sought {
@@ -117,7 +117,7 @@ impl Sought {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFacts {
-    /// What was searched for.
+    /// The quantity searched for.
     pub sought: Sought,
     /// Queries a second of each client, where clients were searched for.
     pub rate_per_client_qps: Option<f64>,
@@ -217,7 +217,7 @@ impl From<Ending> for EndedBy {
     }
 }
 
-/// What a trial was made for.
+/// The purpose of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -250,13 +250,13 @@ pub enum TrialOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
-    /// What it was made for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// Rate or clients, as searched for.
     pub value: f64,
     /// How it ended.
     pub outcome: TrialOutcome,
-    /// What of the objective did not hold, one sentence each.
+    /// Violations of the objective, one sentence each.
     pub breaches: Vec<String>,
     /// Why that says nothing about the target; none if it does, or if all held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,7 +280,7 @@ pub struct Trial {
     pub limit: Limit,
     /// The decisive evidence for that.
     pub evidence: String,
-    /// What its verdict advises.
+    /// Its verdict's advice.
     pub advice: Vec<String>,
     /// Responses a second, if the target admitted a constant rate and dropped what exceeded it,
     /// from the start or after a burst; none if nothing shows that.
@@ -460,7 +460,7 @@ impl Trial {
     }
 }
 
-/// What is known before the first trial.
+/// Knowledge before the first trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CapacityPlan {
     /// What has to hold.
@@ -475,8 +475,8 @@ pub const LATENCY_SHARES: [f64; 3] = [0.5, 0.7, 0.9];
 /// Trials that confirm a limit once it was found, on a quiet host.
 const CONFIRMATIONS: u64 = 8;
 
-/// Trials that a search is taken to need before its limit is known: up to so many times the first
-/// value.
+/// Assumed number of trials of a search before its limit is known, which suffices for up to a
+/// multiple of the first value.
 const ESTIMATED_RANGE: f64 = 64.0;
 
 impl CapacityPlan {
@@ -503,7 +503,7 @@ impl CapacityPlan {
     }
 }
 
-/// What the trials of a search came to.
+/// The result of a search's trials.
 pub struct Found<'a> {
     /// The search, ended or cut short.
     pub search: &'a Search,
@@ -598,7 +598,7 @@ pub fn not_quiet(before: &CpuUse) -> Option<String> {
     })
 }
 
-/// From so many generator-bound trials on a reader has to know of them.
+/// From this number of generator-bound trials on, a note is added.
 const DISTURBED_MAX: usize = 2;
 
 /// What is to be said of trials with an outage: nothing else in the document tells that there was

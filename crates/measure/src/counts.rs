@@ -53,8 +53,8 @@ pub use wire::WireCounts;
 pub struct Counts {
     /// Queries that the scenario scheduled.
     pub offered: u64,
-    /// Of those offered, queries whose question was asked before and within the TTL, so that a
-    /// cache could answer them; only counted where questions were chosen by a cache-hit ratio.
+    /// Offered queries whose question was sent before, within the TTL, so that a cache could answer
+    /// them; only counted if questions were chosen by a cache-hit ratio.
     pub repeated: u64,
     /// Queries handed to the network.
     pub sent: u64,
@@ -81,8 +81,8 @@ pub struct Counts {
     pub waited_for_stream: u64,
     /// Responses by RCODE.
     pub rcodes: Rcodes,
-    /// Of the responses with RCODE NOERROR, those without a record of the type asked for, in spite
-    /// of which the name exists: NODATA (RFC 2308, section 2.2). Referrals are none.
+    /// Responses with RCODE NOERROR but without a record of the queried type, although the name
+    /// exists: NODATA (RFC 2308, section 2.2). Referrals are not counted.
     #[serde(default)]
     pub nodata: u64,
     /// Responses with the TC bit set.
@@ -108,21 +108,21 @@ pub struct Counts {
     /// Queries sent again over TCP because the UDP response was truncated; counted apart from all
     /// of the above.
     pub tcp_fallback: TcpFallback,
-    /// What clients did as stub resolvers: attempts, servers, races.
+    /// Stub-resolver behaviour of clients: attempts, servers, races.
     #[serde(default, skip_serializing_if = "StubCounts::is_empty")]
     pub stub: StubCounts,
     /// Connections of TCP and QUIC.
     pub connections: Connections,
-    /// Responses of which timestamps do not tell where their time went.
+    /// Responses without usable timestamps.
     #[serde(default, skip_serializing_if = "StampCounts::is_empty")]
     pub stamps: StampCounts,
-    /// What sockets took and gave; nothing in a record of a version that did not write it.
+    /// Data passed to and from sockets; zero in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "WireCounts::is_empty")]
     pub wire: WireCounts,
 }
 
-/// Responses, of those to stamped queries, whose stamps tell nothing.
-/// Both are zero in a run that was not stamped.
+/// Responses to timestamped queries without usable timestamps. Both are zero in a run without
+/// timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StampCounts {
@@ -158,7 +158,7 @@ pub struct NotSent {
     pub run_ended: u64,
 }
 
-/// Why the kernel refused datagrams. All zero in a record of a version that did not tell.
+/// Why the kernel refused datagrams. All zero in a record of a version that did not write it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendFailures {

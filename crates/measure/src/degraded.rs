@@ -18,9 +18,9 @@ pub struct Degraded {
     pub survivors: u64,
     /// The sum of `intervals`.
     pub total: Interval,
-    /// What those did that were not lost first, from the end of the result on and each until it
-    /// ended or was lost itself, in successive intervals. How queries ended that were open then is
-    /// counted here too, so accounts need not balance.
+    /// Successive intervals of the agents that were not lost first, from the end of the result on,
+    /// each until it ended or was lost itself. The ends of queries that were open then are counted
+    /// here too, so the accounting identity need not hold.
     pub intervals: Vec<Interval>,
 }
 
@@ -32,7 +32,7 @@ pub struct LostAgent {
     #[serde(alias = "process")]
     #[schemars(range(min = 1))]
     pub agent: u64,
-    /// What happened to it, such as `signal 9`.
+    /// How it was lost, such as `signal 9`.
     pub how: String,
     /// When that was noticed, in nanoseconds since the start of the measured run.
     pub noticed_ns: u64,

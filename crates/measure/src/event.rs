@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// What was done, such as `reload`.
+    /// The operation, such as `reload`.
     pub name: String,
     /// When it began.
     pub began_ns: u64,

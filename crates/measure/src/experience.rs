@@ -22,27 +22,27 @@ mod tests;
 
 pub use group::{GroupRecord, merge_groups};
 
-/// A client asks after idleness if it had no query open for at least that long before, or never
-/// asked: 1 s. By then a connection may be closed, a radio asleep and a cache cold.
+/// A query is after idleness if its client had no open query for at least this long before, or sent
+/// none before: 1 s. By then a connection may be closed, a radio asleep and a cache cold.
 pub const IDLE_NS_MIN: u64 = 1_000_000_000;
 /// Worst clients that are kept by number.
 pub const WORST_MAX: usize = 8;
 /// Millihertz in a query a second.
 const MQPS: f64 = 1_000.0;
-/// What shares are counted in.
+/// The unit of shares.
 pub const PPM: u64 = 1_000_000;
 
-/// What a worker counts and times of one client.
+/// A worker's counts and times of one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFigures {
     /// Latencies of its responses, from the scheduled instants.
     pub latency: ClientLatency,
     /// Queries scheduled for it.
     pub queries: u64,
-    /// Responses that are neither NOERROR nor NXDOMAIN, or that are truncated and not asked for
-    /// again over TCP.
+    /// Responses that are neither NOERROR nor NXDOMAIN, or that are truncated and not repeated over
+    /// TCP.
     pub failures: u64,
-    /// All the time that it took to set up its connections, nanoseconds.
+    /// Total time of its connection set-ups, nanoseconds.
     pub set_up_ns: u64,
     /// Connections of it that became usable, those before the measured run included.
     pub connections: u32,
@@ -87,18 +87,18 @@ pub struct ClientExperience {
     pub latency: LatencyOverClients,
     /// Queries scheduled for each client; its count is the number of clients, its unit is queries.
     pub queries: Histogram,
-    /// Queries that each client asked in 1,000 seconds of the measured run in which it was there;
-    /// of the clients that were there. None in records of versions that did not tell.
+    /// Queries that each client sent in 1,000 seconds of its presence in the measured run; of the
+    /// clients that were present. None in records of versions that did not write it.
     #[serde(default = "Histogram::on_demand")]
     pub rate_mqps: Histogram,
     /// Responses to each client; unit: responses.
     pub responses: Histogram,
-    /// Share of each client's queries that got no response, in millionths, rounded up; of the
-    /// clients that asked.
+    /// Share of each client's queries without a response, in millionths, rounded up; of the clients
+    /// that sent any.
     pub unanswered_ppm: Histogram,
-    /// Share of each client's queries that got no response or one of no use, in millionths, rounded
-    /// up; of the clients that asked. Of no use is what is neither NOERROR nor NXDOMAIN, or is
-    /// truncated and not asked for again over TCP.
+    /// Share of each client's queries without a response or with a useless one, in millionths,
+    /// rounded up; of the clients that sent any. A response is useless if it is neither NOERROR nor
+    /// NXDOMAIN, or is truncated and not repeated over TCP.
     pub unsuccessful_ppm: Histogram,
     /// Connections of each client that became usable, those before the measured run included;
     /// unit: connections.
@@ -106,11 +106,11 @@ pub struct ClientExperience {
     /// Mean time in nanoseconds that each client needed to set up a connection, first packet to
     /// usable; of the clients that had one.
     pub set_up_mean: Histogram,
-    /// Latency in nanoseconds of queries that a client asked after idleness: it had no query open
-    /// for a second or more, or never asked. One value a query.
+    /// Latency in nanoseconds of queries after idleness: the client had no open query for a second
+    /// or more, or sent none before. One value a query.
     pub first_after_idle: Histogram,
-    /// The clients with the greatest 99th percentile, the worst first; those that asked and got no
-    /// response before them.
+    /// The clients with the greatest 99th percentile, the worst first; before them those that sent
+    /// queries and got no response.
     #[schemars(length(max = WORST_MAX))]
     pub worst: Vec<WorstClient>,
     /// Times that a client's latencies were halved because it had many; 0 unless some client had

@@ -12,7 +12,7 @@ use crate::notation::{decimal, percent};
 use crate::scope;
 use crate::zero::is_zero;
 
-/// The host that generated the load. What could not be found out is none or missing.
+/// The host that generated the load. Unknown values are none or missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostFacts {
@@ -41,8 +41,8 @@ pub struct HostFacts {
     pub identity: Option<HostIdentity>,
 }
 
-/// What tells a host from its equals: two runs with the same identity share the kernel's counters,
-/// and runs of which a part is the same share those of that scope.
+/// Identity of a host: two runs with the same identity share the kernel's counters, and runs with
+/// an equal part share those of that scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostIdentity {
@@ -76,7 +76,7 @@ impl HostFacts {
     }
 }
 
-/// What one worker did in the measured window.
+/// Figures of one worker in the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerFacts {
@@ -126,7 +126,7 @@ impl WorkerFacts {
     }
 }
 
-/// Whose the CPU time of a host was over some time, as this host's kernel tells.
+/// Shares of a host's CPU time over some time, as reported by its kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuUse {
@@ -144,10 +144,9 @@ pub struct CpuUse {
     /// found, or one of them was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_udp_drops: Option<u64>,
-    /// CPU time of everything else, the kernel's own threads and its interrupts excepted, and what
-    /// the hypervisor took.
+    /// CPU time of everything else, including stolen time, without kernel threads and interrupts.
     pub others_ns: u64,
-    /// Of that, what the hypervisor took.
+    /// The part of it that was stolen by the hypervisor.
     pub stolen_ns: u64,
     /// The processes that used most of the rest, at most three.
     pub busiest: Vec<ProcessUse>,
@@ -193,7 +192,7 @@ impl CpuUse {
     }
 }
 
-/// What driver and kernel counted from connecting to the end of the drain.
+/// Counters of driver and kernel, from connecting to the end of the drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkFacts {
@@ -224,11 +223,11 @@ pub struct NetworkFacts {
     /// Requests to send of which io_uring sent a part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub short_sends: u64,
-    /// What TCP did for our connections; none where there were none, or in a record of a version
-    /// that did not write it.
+    /// TCP statistics of our connections; none without any, or in a record of a version that did
+    /// not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpFacts>,
-    /// What AF_XDP counts beside; none with another driver.
+    /// Additional counters of AF_XDP; none with another driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpFacts>,
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
@@ -245,22 +244,21 @@ pub struct NetworkFacts {
     pub kernel_of_hosts: Vec<BTreeMap<String, u64>>,
 }
 
-/// What TCP did for the connections of the run, as their own sockets knew when they were closed
+/// TCP statistics of the run's connections, read from their sockets when they were closed
 /// (TCP_INFO).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpFacts {
     /// Established connections that were closed.
     pub closed: u64,
-    /// Of those, the ones that were asked: the first 10,000 of each worker, and one in 16 beyond.
-    /// What follows is of these.
+    /// Connections whose statistics were read: the first 10,000 of each worker, and one in 16
+    /// beyond. All further figures are of these.
     pub read: u64,
     /// Segments sent, acknowledgements and repeated ones included.
     pub segments_sent: u64,
     /// Segments sent again.
     pub segments_repeated: u64,
-    /// Segments of which the target said that it had them already (DSACK, RFC 2883): none of these
-    /// was lost.
+    /// Segments that the target reported as duplicates (DSACK, RFC 2883): none of these was lost.
     pub segments_repeated_in_vain: u64,
     /// Segments sent again on connections from which not one byte was received: the target may not
     /// have accepted them. Older records have none.
@@ -316,7 +314,7 @@ impl TcpFacts {
     }
 }
 
-/// What is counted where frames are exchanged with a network interface (AF_XDP).
+/// Counters of frames exchanged with a network interface (AF_XDP).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct XdpFacts {
@@ -410,7 +408,7 @@ impl XdpFacts {
     }
 }
 
-/// What the responder built into this tool counted as the target of a self-test.
+/// Counters of the built-in responder as the target of a self-test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResponderFacts {

@@ -26,7 +26,7 @@ pub struct Instances {
     pub responses_without: u64,
 }
 
-/// What one instance answered.
+/// Responses of one instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Instance {

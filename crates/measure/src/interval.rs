@@ -78,7 +78,7 @@ impl PathTimes {
     }
 }
 
-/// How long connections took to set up, and their first queries.
+/// Durations of connection set-up, and of connections' first queries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionTimes {
@@ -96,7 +96,7 @@ pub struct ConnectionTimes {
     /// response. These values are in `service` too; without them, it is that of later queries.
     pub first_query: Histogram,
     /// The same with the set-up: SYN or first Initial packet to the response, without the time that
-    /// a usable connection waited to be asked.
+    /// a usable connection waited for its first query.
     pub set_up_and_first_query: Histogram,
 }
 
@@ -235,9 +235,8 @@ pub struct Interval {
     pub in_flight_ns: u128,
     /// CPU time of the worker, nanoseconds.
     pub cpu_ns: u64,
-    /// Connections usable at the end of the interval, without those that were asked and have
-    /// answered nothing yet; in a total, and where several intervals were merged into this one, the
-    /// most of any of them.
+    /// Connections usable at the end of the interval, without those that have carried queries and
+    /// no response yet; in a total, and in an interval merged from several, the maximum of them.
     pub connections_open: u64,
     /// The most that were open so at one time within the interval. Of several workers the sum of
     /// what each had at most, which they may have had at different times; in a total or merged

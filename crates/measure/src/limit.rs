@@ -15,7 +15,7 @@ pub struct Verdict {
     pub advice: Vec<String>,
 }
 
-/// What kept the rate from being higher.
+/// What limited the rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -27,9 +27,9 @@ pub enum Limit {
     Network,
     /// The number of queries allowed in flight.
     Outstanding,
-    /// The rate that was asked for.
+    /// The requested rate.
     Rate,
-    /// The figures do not tell.
+    /// The figures allow no conclusion.
     #[default]
     Unknown,
 }

@@ -12,15 +12,15 @@ use crate::counts::Counts;
 pub const EACH_MAX: usize = 1_024;
 /// Questions that a record lists.
 const LISTED_MAX: usize = 20;
-/// A question is silent if it lost this share of its queries: a few of its responses may belong to
-/// a time before it fell silent, and how often it was asked is known to one query a worker.
+/// A question is silent if it lost this share of its queries: a few of its responses may be from
+/// before it fell silent, and the number of its queries is exact to one a worker.
 const SILENT_PERCENT: u64 = 95;
 
-/// What one worker lost, by the position of the question in its set.
+/// Losses of one worker, by the position of the question in its set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerLosses {
-    /// Queries of the measured run without a response, of the first questions of the set; none
-    /// where questions are not told apart.
+    /// Queries of the measured run without a response, of the first questions of the set; none if
+    /// questions are not distinguished.
     pub each: Box<[u32]>,
     /// Those of all other questions.
     pub others: u64,
@@ -37,7 +37,7 @@ impl WorkerLosses {
 }
 
 /// Queries of the measured run that timed out or were lost with their connection, by question.
-/// Questions are told apart by name and type.
+/// Questions are distinguished by name and type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LossesByQuestion {
@@ -45,7 +45,7 @@ pub struct LossesByQuestion {
     pub questions: u64,
     /// Questions whose losses were counted each: those among the first 1,024 of a set.
     pub counted: u64,
-    /// How often the counted questions were asked; none unless questions were asked in turn.
+    /// Number of queries of the counted questions; none unless questions were used in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<AskedInTurn>,
     /// Queries without a response, of the counted questions.
@@ -60,13 +60,13 @@ pub struct LossesByQuestion {
     pub most: Vec<QuestionLosses>,
 }
 
-/// How often questions were asked that were asked in turn, to about one query a worker.
+/// Number of queries of each question used in turn, to about one query a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskedInTurn {
     /// Queries sent for all counted questions.
     pub sent: u64,
-    /// Queries sent for the question that was asked least.
+    /// Queries of the least used question.
     pub sent_least: u64,
     /// Questions that lost at least 95 % of their queries.
     pub silent: u64,
@@ -76,7 +76,7 @@ pub struct AskedInTurn {
     pub silent_lost: u64,
 }
 
-/// What was lost of one question.
+/// Losses of one question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionLosses {
@@ -84,7 +84,7 @@ pub struct QuestionLosses {
     pub name: String,
     /// Its type, such as `AAAA`.
     pub qtype: String,
-    /// Queries sent for it; none unless questions were asked in turn.
+    /// Queries sent for it; none unless questions were used in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
     /// Queries of these without a response.

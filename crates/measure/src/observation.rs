@@ -20,19 +20,19 @@ mod tests;
 pub use recorder::{NOTES_MAX, Observed, Recorder, SCRAPES_MAX, SERIES_MAX, VALUES_MAX};
 pub use server::{MemoryUse, ProgramUse, QueryUse};
 
-/// One source: who was asked, what it is, and what it said.
+/// One source: its address, its facts, and its series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Observation {
-    /// What was asked, as it was given, `bind=http://127.0.0.1:8053/`; without secrets.
+    /// The source as given, `bind=http://127.0.0.1:8053/`; without secrets.
     pub source: String,
     /// The profile: which series there are and what they mean.
     pub profile: String,
     /// When it was asked.
     pub mode: ObservationMode,
-    /// Time between two scrapes as asked for, nanoseconds.
+    /// Requested time between two scrapes, nanoseconds.
     pub period_ns: u64,
-    /// What it is; asked once, before the run.
+    /// Its facts, read once before the run.
     pub facts: ServerFacts,
     /// Every scrape in order, or several merged, the latest of which gave the samples.
     pub scrapes: Vec<Scrape>,
@@ -44,11 +44,11 @@ pub struct Observation {
     pub series: Vec<Series>,
     /// What a reader must know: gaps and their reasons, limits that were met.
     pub notes: Vec<ObservationNote>,
-    /// What was left out because a limit was met.
+    /// Series and samples dropped because of a limit.
     pub overflow: ObservationOverflow,
 }
 
-/// When a source is asked.
+/// When a source is scraped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationMode {
@@ -79,7 +79,7 @@ impl ObservationMode {
     }
 }
 
-/// What a source is, as far as it or the host told. What could not be found out is none.
+/// Facts of a source, as far as it or the host reports them. Unknown ones are none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerFacts {
@@ -202,19 +202,19 @@ fn complete<T>(known: &mut Option<T>, other: Option<T>) {
     }
 }
 
-/// When a source was asked, and what that cost this host.
+/// When a source was scraped, and the cost for this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scrape {
     /// The instant of the samples: nanoseconds after the run's epoch, the middle of the latest
     /// scrape. Negative before the epoch.
     pub at_ns: i64,
-    /// By how much that may be wrong: half of the time that the latest scrape took. It began so
-    /// long before, and ended so long after `at_ns`.
+    /// Its maximum error: half of the duration of the latest scrape, which began this long before
+    /// and ended this long after `at_ns`.
     pub bound_ns: u64,
-    /// How long scrapes took, all together.
+    /// Total duration of scrapes.
     pub took_ns: u64,
-    /// CPU time of the thread that asked. A command that it started is not in it.
+    /// CPU time of the scraping thread, without commands that it started.
     pub cpu_ns: u64,
     /// Bytes that were read.
     pub octets: u64,

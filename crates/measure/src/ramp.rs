@@ -20,7 +20,7 @@ mod tests;
 /// Version of the document's JSON form; changes when an older reader could misread it.
 pub const RAMP_VERSION: &str = "1";
 
-/// What a ramp showed.
+/// The result of a ramp.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ramp {
@@ -52,13 +52,13 @@ pub struct Ramp {
     pub lost: u64,
     /// What limited it, by the verdict of its run.
     pub verdict: Verdict,
-    /// What was measured, in order.
+    /// The points measured, in order.
     pub points: Vec<Point>,
     /// What a reader must know, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What a ramp is to do.
+/// The settings of a ramp.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RampPlan {
@@ -78,7 +78,7 @@ pub struct RampPlan {
     /// The ramp stops, and the peak is looked for before, when more than this share of the queries
     /// of a point stays without response, 0 to 1.
     pub lost_share_max: f64,
-    /// The ramp goes on whatever is lost.
+    /// The ramp continues whatever is lost.
     pub ignores_losses: bool,
 }
 
@@ -167,12 +167,12 @@ impl RampPlan {
     }
 }
 
-/// Looks at a ramp as it goes on, and says when it has to stop.
+/// Observes a ramp in progress, and decides when it has to stop.
 #[derive(Clone, Debug)]
 pub struct Watch {
     plan: RampPlan,
     counted: Interval,
-    /// What has been counted of the point that is not over.
+    /// Counts of the current point.
     point: Interval,
     is_lossy: bool,
 }

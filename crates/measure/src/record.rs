@@ -56,11 +56,11 @@ pub struct RunRecord {
     #[schemars(range(min = 1))]
     pub generators: u64,
     /// Agents, the processes that simulated clients, of all generators: more than one a generator
-    /// where one process may not open enough files, or where more were asked for.
+    /// if one process may not open enough files, or if more were requested.
     #[serde(alias = "processes")]
     #[schemars(range(min = 1))]
     pub agent_count: u64,
-    /// What was run.
+    /// The settings of the run.
     pub scenario: ScenarioRecord,
     /// What was asked for, of each group of clients, without secrets; none in a record of a version
     /// that did not write it. What was none there has been decided in `scenario`.
@@ -68,7 +68,7 @@ pub struct RunRecord {
     pub asked: Vec<AskedGroup>,
     /// What sent and received the data.
     pub driver: DriverKind,
-    /// Why it was that one: asked for, measured to be faster, or the other one is forbidden here.
+    /// Why it was chosen: requested, measured to be faster, or the other one is forbidden here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver_reason: Option<String>,
     /// The target was the responder built into this binary.
@@ -104,18 +104,18 @@ pub struct RunRecord {
     /// The measured phase and its drain, successive intervals of all workers together.
     pub intervals: Vec<Interval>,
     /// Intervals of `scenario.interval_ns` that were merged into each of `intervals`, a power of
-    /// two; the last one of the window has what is left, and the drain is apart. 1, which is left
+    /// two; the last one of the window has the rest, and the drain is separate. 1, which is left
     /// out, unless a run is so long that it has more than 1,024 of them, or that their histograms
     /// hold more than 4,194,304 buckets.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1))]
     pub intervals_merged: u64,
-    /// What was due, sent, answered and lost when, in steps of 10 ms or more; none in a record of a
-    /// version that did not write it.
+    /// Queries due, sent, answered and lost over time, in steps of 10 ms or more; none in a record
+    /// of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// The outages of a run that is so long that steps of `timeline` are longer than its intervals;
-    /// none where `timeline` shows them.
+    /// The outages of a run whose steps of `timeline` are longer than its intervals; none if
+    /// `timeline` shows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outages: Option<FoundOutages>,
     /// The groups of clients, in the order of the scenario: what was measured of each, and how its
@@ -126,33 +126,32 @@ pub struct RunRecord {
     /// there is only one, or in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetRecord>,
-    /// Queries without a response by the question that they asked, of a run that asked several;
-    /// none of scripts and replays, of names that were all generated, and in a record of a version
-    /// that did not write it.
+    /// Queries without a response by question, of a run with several; none for scripts, replays and
+    /// generated names, and in a record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses_by_question: Option<LossesByQuestion>,
-    /// Responses by the server instance that sent them; none unless queries asked for its
+    /// Responses by the server instance that sent them; none unless queries requested its
     /// identifier (`--nsid`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<Instances>,
     /// The workers of all generators.
     pub workers: Vec<WorkerFacts>,
-    /// What driver and kernel counted.
+    /// Counters of driver and kernel.
     pub network: NetworkFacts,
-    /// Whose the CPU time of this host was, from before the first connection to after the drain;
-    /// none in a simulation, of several hosts or runs, and where /proc does not tell.
+    /// Shares of this host's CPU time, from before the first connection to after the drain; none in
+    /// a simulation, for several hosts or runs, and if /proc does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_use: Option<CpuUse>,
-    /// What the target counted, if it was the responder built into this binary and no simulation;
-    /// none in a record of a version that did not write it.
+    /// The target's counters, if it was the built-in responder and not a simulation; none in a
+    /// record of a version that did not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder: Option<ResponderFacts>,
-    /// What servers, hosts and exporters told of themselves meanwhile (`--observe`); instants are
-    /// those of the run.
+    /// Metrics of servers, hosts and exporters during the run (`--observe`); instants are those of
+    /// the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1_024))]
     pub observations: Vec<Observation>,
-    /// What was done to the target in mid-run, in the order of time.
+    /// Operations on the target during the run, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1_024))]
     pub events: Vec<Event>,
@@ -165,8 +164,7 @@ pub struct RunRecord {
     /// The condition of `--abort-if` that ended it early, and what was measured; none if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<Aborted>,
-    /// What is known of the time after the result, if an agent was lost; nothing of it is
-    /// in any other figure.
+    /// The time after the result, if an agent was lost; not included in any other figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<Degraded>,
     /// How the run began, what it sustained and how that drifted; none if nothing was answered, or
@@ -229,8 +227,8 @@ pub struct Agent {
     /// in `network`; none if it was the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_drops: Option<u64>,
-    /// What it counted itself; none if it was the only one, or in a record of a version that did
-    /// not write it.
+    /// Its own counts; none if it was the only one, or in a record of a version that did not write
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<AgentCounts>,
 }
@@ -268,8 +266,8 @@ pub struct AgentClock {
     pub start_bound_ns: u64,
     /// The same at the end of the run.
     pub end_bound_ns: u64,
-    /// What its clock showed at the end less what it would have shown if it had run as fast as the
-    /// other; it may be wrong by both bounds.
+    /// Drift of its clock by the end, relative to the other; its error is at most the sum of both
+    /// bounds.
     pub drift_ns: i64,
 }
 
@@ -295,7 +293,7 @@ pub struct Phases {
 pub enum EndedBy {
     /// The duration was over.
     Duration,
-    /// All queries had been asked.
+    /// All queries had been sent.
     Queries,
     /// The target could not be reached any more.
     TargetGone,

@@ -26,7 +26,7 @@ pub use settings::{
 };
 pub use transports::Transports;
 
-/// What was run: target, transport, questions, load, limits.
+/// Settings of a run: target, transport, questions, load, limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScenarioRecord {
@@ -40,7 +40,7 @@ pub struct ScenarioRecord {
     pub questions: Questions,
     /// When queries were due.
     pub arrival: Arrival,
-    /// How each client asked, such as `poisson:0.5`; none if the load was shared by all.
+    /// Arrivals of each client, such as `poisson:0.5`; none if the load was shared by all.
     pub per_client: Option<String>,
     /// How the rate of each client changed over time, such as `linear:0s=0,60s=1`; none if it did
     /// not.
@@ -49,7 +49,7 @@ pub struct ScenarioRecord {
     pub script: Option<String>,
     /// The profile that the clients were drawn from; none without one.
     pub profile: Option<ProfileRecord>,
-    /// The capture whose queries were asked again; none without one.
+    /// The capture whose queries were replayed; none without one.
     pub replay: Option<ReplayRecord>,
     /// When the clients were there.
     pub presence: Presence,
@@ -79,22 +79,22 @@ pub struct ScenarioRecord {
     pub connections: ConnectionPolicy,
     /// The HTTP request that carried each query; none without HTTP.
     pub http: Option<HttpRequest>,
-    /// Socket buffers that were asked for, in bytes; none for the default.
+    /// Requested socket buffers, in bytes; none for the default.
     pub socket_buffer_octets: Option<u64>,
     /// EDNS of every query in words, such as `1232 octets, DO`; none without EDNS.
     pub edns: Option<String>,
     /// Queries were padded to a multiple of that many bytes (RFC 8467); none without padding.
     pub edns_padding_octets: Option<u64>,
-    /// Queries asked the target how long it keeps idle connections (RFC 7828).
+    /// Queries requested the target's idle timeout (RFC 7828).
     pub edns_keepalive: bool,
     /// Truncated UDP responses were followed by a query over TCP.
     pub tcp_fallback: bool,
-    /// How clients asked again and used their servers; none if they asked one server once.
+    /// How clients retried and used their servers; none if each query was sent once to one server.
     #[serde(default)]
     pub stub: Option<StubPolicy>,
     /// UDP GSO and GRO were allowed.
     pub offload: bool,
-    /// What timestamped datagrams, if anything did.
+    /// The source of timestamps, if datagrams had any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<StampSource>,
     /// TLS as requested and negotiated; none without TLS.
@@ -103,8 +103,8 @@ pub struct ScenarioRecord {
     pub tsig_algorithm: Option<String>,
     /// RCODEs that count as goodput.
     pub goodput_rcodes: Vec<u16>,
-    /// What the user says about the run that the tool cannot know, such as `cpu` = `2` of the
-    /// target; what differs between runs of an experiment.
+    /// The user's labels of the run, such as `cpu` = `2` of the target; settings that differ
+    /// between runs of an experiment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }

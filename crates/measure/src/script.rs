@@ -20,9 +20,9 @@ pub const OBSERVED_PER_UNIT: f64 = 1e3;
 pub struct ScriptRecord {
     /// Clients whose function had returned when the run ended.
     pub finished: u64,
-    /// Clients whose script failed: they asked nothing more.
+    /// Clients whose script failed: they sent no more queries.
     pub failures: Failures,
-    /// What scripts measured by themselves.
+    /// Custom metrics of scripts.
     pub metrics: Metrics,
 }
 
@@ -79,7 +79,7 @@ impl Failures {
     }
 }
 
-/// What scripts count and observe by themselves.
+/// Custom counters and observations of scripts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {

@@ -26,7 +26,7 @@ pub struct SimulationRecord {
 pub struct SimulatedNetwork {
     /// One-way delay.
     pub delay_ns: u64,
-    /// What is added to it at random, in words.
+    /// Random addition to it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<String>,
     /// Share of datagrams and segments lost, each way, 0 to 1.
@@ -74,7 +74,7 @@ pub struct ModelledServer {
     /// Its cache; without it, every answer was at hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<ModelledCache>,
-    /// What it saw of the measured run.
+    /// Its counts of the measured run.
     pub seen: ServerActivity,
 }
 
@@ -93,15 +93,15 @@ pub struct ModelledCache {
     pub miss_service_ns: u64,
     /// Queries answered from it.
     pub hits: u64,
-    /// Queries asked upstream.
+    /// Queries resolved upstream.
     pub misses: u64,
-    /// Queries that waited for an answer that had been asked for already.
+    /// Queries that joined an earlier upstream query.
     pub joined: u64,
     /// Answers that made room for others before their time.
     pub evicted: u64,
 }
 
-/// What a modelled server saw within the measured run, by when it came.
+/// Counts of a modelled server within the measured run, by arrival.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerActivity {

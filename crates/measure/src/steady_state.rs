@@ -25,7 +25,7 @@ use crate::statistics::{MAD_TO_DEVIATION, mad, mann_kendall, median, theil_sen};
 #[cfg(test)]
 mod tests;
 
-/// Fewer intervals do not tell a beginning from a drift from noise.
+/// With fewer intervals a start-up phase, drift and noise cannot be distinguished.
 pub const INTERVALS_MIN: usize = 20;
 
 /// A beginning differs from the sustained part by this share at least; rates by
@@ -59,11 +59,11 @@ const METRICS: [Metric; 4] = [Metric::Qps, Metric::P50, Metric::P95, Metric::P99
 pub struct SteadyState {
     /// Whole intervals within the window.
     pub intervals: u64,
-    /// What the run sustained; none if there are too few intervals.
+    /// The sustained part of the run; none if there are too few intervals.
     pub sustained: Option<Sustained>,
-    /// What was different in the beginning.
+    /// Figures that differed at the start.
     pub openings: Vec<Opening>,
-    /// What changed slowly in the sustained part.
+    /// Figures that drifted in the sustained part.
     pub drifts: Vec<Drift>,
 }
 

@@ -12,7 +12,7 @@ use crate::notation::{count, counted, latency, seconds};
 use crate::statistics::Bootstrap;
 use crate::symptoms::LATENESS_MAX_NS;
 
-/// What trials of several times the length have shown.
+/// The result of trials of several times the length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Confirmation {
@@ -42,14 +42,14 @@ pub struct Answer {
     /// Coverage of `low` to `high`: they are ends of bootstrap intervals of the median of what
     /// passed and of what failed. None if there was one round or none.
     pub confidence: Option<f64>,
-    /// What longer trials have shown; none if none decided anything, or in a document of a version
-    /// that made none.
+    /// The result of longer trials; none if none decided anything, or in a document of a version
+    /// without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
-    /// What kept the value from being higher.
+    /// What limited the value.
     pub limit: Limit,
-    /// Why it cannot be told what the target sustains beyond `value`: what disturbed the trials,
-    /// one sentence each. Empty if nothing did.
+    /// Why it is unknown what the target sustains beyond `value`: disturbances of the trials, one
+    /// sentence each. Empty if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cannot_tell: Vec<String>,
     /// How that is known.

@@ -18,7 +18,7 @@ pub struct Cost {
     /// Achieved rate, queries a second; none where one of the two is known as at least a rate.
     pub achieved_qps: Option<Change>,
     /// Servers needed for the rate that one server answers over `from`: the provisioning factor.
-    /// None if a rate of 0, or a rate that was asked for, says nothing about that.
+    /// None if a rate is 0, or was only the requested one.
     pub servers: Option<f64>,
     /// Why the factor is not that of the target, if it is not.
     pub doubt: Option<String>,

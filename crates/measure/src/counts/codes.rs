@@ -11,8 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Codes that a map tells apart. The registries of HTTP and QUIC have fewer; a peer that makes up
-/// more gets those beyond counted together.
+/// Most codes that a map distinguishes. The registries of HTTP and QUIC have fewer; further codes
+/// are counted together.
 pub const CODES_MAX: usize = 64;
 const OTHER: &str = "other";
 

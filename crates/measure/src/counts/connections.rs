@@ -21,7 +21,7 @@ pub struct Connections {
     /// TCP connections established, TLS handshakes not included. None over QUIC, where
     /// `handshakes` counts those that became usable.
     pub established: u64,
-    /// TCP connections whose target took bytes from the SYN (RFC 7413).
+    /// TCP connections whose target accepted data in the SYN (RFC 7413).
     pub fast_opened: u64,
     /// Times that bytes from TCP or TLS ended within a DNS message, whose rest came later: the
     /// target writes length and message, or long messages, apart, and each may wait for an
@@ -32,8 +32,8 @@ pub struct Connections {
     pub quic_datagrams_not_sent: u64,
     /// TLS handshakes over TCP, or QUIC handshakes, completed.
     pub handshakes: Handshakes,
-    /// Connections that became usable, over whatever transport; 0 in a record of a version that did
-    /// not count them apart, where those that were established or their handshakes tell.
+    /// Connections that became usable, over any transport; 0 in a record of a version that did not
+    /// count them separately, which has established connections or handshakes instead.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub became_usable: u64,
     /// Connections that were kept open for a ticket, after no query at all or one in early data,
@@ -71,8 +71,8 @@ pub struct Connections {
     /// TLS, by the rule and where it is written.
     #[serde(default, skip_serializing_if = "Names::is_empty")]
     pub closed_for_violation: Names,
-    /// In records of versions that did not tell by which rule: usable connections on which the
-    /// target broke the rules of HTTP/2 or HTTP/3.
+    /// Usable connections on which the target violated HTTP/2 or HTTP/3, in records of versions
+    /// that did not distinguish the rules.
     pub ended_by_http: u64,
     /// Usable QUIC connections that the target closed with a code of the application: of HTTP/3 or
     /// DoQ, where it is not that for "no error".

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StubCounts {
-    /// Messages that were sent beside the first one of each query: later attempts, and the copies
-    /// for further servers where all are asked at once.
+    /// Messages sent beside the first one of each query: later attempts, and copies for further
+    /// servers if all are queried at once.
     pub retransmitted: u64,
     /// Bytes of these, without transport framing.
     pub retransmitted_octets: u64,
@@ -28,7 +28,8 @@ pub struct StubCounts {
     pub sent_by_server: Vec<u64>,
     /// Times that a client went on to another server, by cause.
     pub failovers: Failovers,
-    /// Responses that were not accepted because of their RCODE: another server was asked instead.
+    /// Responses that were not accepted because of their RCODE: the client switched to another
+    /// server.
     pub responses_not_taken: u64,
     /// Connections given up because a query on them had no response within the time of its
     /// attempt.

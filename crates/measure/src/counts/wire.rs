@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What sockets took and gave: with TLS, HTTP and QUIC, handshakes and messages that match no query
-/// included, without the headers of TCP, UDP and IP. In the interval in which it happened.
+/// Data passed to and from sockets, including TLS, HTTP, QUIC, handshakes and messages that match
+/// no query, without the headers of TCP, UDP and IP. Counted in the interval in which it happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WireCounts {
@@ -16,7 +16,7 @@ pub struct WireCounts {
     pub received_datagrams: u64,
     /// Bytes in them.
     pub received_datagram_octets: u64,
-    /// Bytes that TCP streams took.
+    /// Bytes written to TCP streams.
     pub sent_stream_octets: u64,
     /// TCP segments that these take at least: each write its own, of 1,448 bytes at most.
     pub sent_segments: u64,

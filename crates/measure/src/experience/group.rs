@@ -18,18 +18,19 @@ pub struct GroupRecord {
     pub name: String,
     /// Its clients.
     pub clients: u64,
-    /// What its clients did; what the run had as a whole, such as its length, is alike in all.
+    /// Figures of its clients; those of the whole run, such as its length, are the same in all
+    /// groups.
     pub scenario: ScenarioRecord,
     /// Every measured query of the group and how it ended; the totals of all groups add up
     /// to that of the run.
     pub total: Interval,
-    /// What happened to its queries when; none if it is the only group, or in a record of a version
-    /// that did not write it.
+    /// Its queries over time; none if it is the only group, or in a record of a version that did
+    /// not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
     /// How its clients fared; none if no statistics of single clients were kept.
     pub experience: Option<ClientExperience>,
-    /// What its scripts did and measured; none without a script.
+    /// The record of its scripts; none without a script.
     pub script: Option<ScriptRecord>,
 }
 

@@ -17,13 +17,13 @@ pub struct ProfileRecord {
     pub clients_seen: u64,
     /// Queries that it was fitted from.
     pub queries_seen: u64,
-    /// Names that those asked for.
+    /// Distinct names of those queries.
     pub names_seen: u64,
     /// Factor by which the clients of the run were to ask more often than those.
     pub rate_factor: f64,
 }
 
-/// What was replayed. Neither names nor addresses of the capture are kept.
+/// The replayed capture. Neither its names nor its addresses are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayRecord {
@@ -31,9 +31,9 @@ pub struct ReplayRecord {
     pub captures: Vec<CaptureRecord>,
     /// What made a client.
     pub clients_by: ClientsBy,
-    /// Speed at which the queries were to be asked, relative to the capture.
+    /// Requested speed, relative to the capture.
     pub speed: f64,
-    /// How many times all of them were to be asked.
+    /// Requested number of rounds.
     pub rounds: u64,
     /// Queries of a round.
     pub queries: u64,
@@ -43,9 +43,9 @@ pub struct ReplayRecord {
     pub filters: Vec<String>,
     /// Queries of the captures that the filters excluded.
     pub filtered: u64,
-    /// Queries beyond the number asked for.
+    /// Queries beyond the requested number.
     pub beyond_limit: u64,
-    /// What the captures hold that did not become a query, by reason.
+    /// Parts of the captures that did not become queries, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 

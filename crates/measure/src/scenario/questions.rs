@@ -12,7 +12,7 @@ pub struct Questions {
     /// How many there are; where all names were generated, the zone that they are under counts as
     /// one.
     pub count: u64,
-    /// Which one was asked next, and what was put into it.
+    /// How questions were chosen, and what was changed in them.
     pub choice: QuestionChoice,
 }
 
@@ -36,11 +36,11 @@ impl Questions {
 pub struct QuestionChoice {
     /// Which question was next.
     pub order: QuestionOrder,
-    /// QTYPEs that took the place of the questions' own, with their shares; empty if none did.
+    /// QTYPEs that replaced the questions' own, with their shares; empty if none did.
     pub qtypes: Vec<QtypeShare>,
     /// Labels that were generated, another one for each query; none if none were.
     pub labels: Option<GeneratedLabels>,
-    /// Questions that were asked again; none if that was not what chose them.
+    /// Repeated questions; none if questions were chosen otherwise.
     pub repeats: Option<RepeatedQuestions>,
 }
 
@@ -100,7 +100,7 @@ pub enum LabelForm {
     Counted,
 }
 
-/// Questions that were asked again, as a target for the share that a cache could answer.
+/// Repeated questions, by the requested share that a cache could answer.
 ///
 /// How many there were is counted, see [`Counts::repeated`](crate::Counts::repeated).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -108,7 +108,7 @@ pub enum LabelForm {
 pub struct RepeatedQuestions {
     /// Share of the queries that was to repeat a question, 0 to 1.
     pub share: f64,
-    /// A question was repeated only within that long of when it was asked; none for ever.
+    /// How long after its query a question could be repeated; none for no limit.
     pub ttl_ns: Option<u64>,
     /// Most questions that could be repeated at a time.
     pub names_max: u64,

@@ -8,7 +8,7 @@ use super::{BINS_MAX, Timeline, WIDTH_NS_MIN};
 /// Declares bins, the columns, and both ways between them.
 macro_rules! columns {
     ($($(#[$doc:meta])* $column:ident,)*) => {
-        /// What happened within one bin.
+        /// Counts within one bin.
         ///
         /// Responses, and whatever ended without one, are of queries of the measured run alone.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,9 +23,9 @@ macro_rules! columns {
             }
         }
 
-        /// What was due, sent, answered and lost when: an array for each column. Element i is of
-        /// the time from i to i + 1 times `width_ns` after the start of the measured run; zeros at
-        /// the end of an array are left out, and arrays without anything else.
+        /// Queries due, sent, answered and lost over time: an array for each column. Element i is
+        /// of the time from i to i + 1 times `width_ns` after the start of the measured run;
+        /// trailing zeros are left out, and arrays of zeros.
         #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         #[schemars(rename = "Timeline")]
@@ -113,8 +113,7 @@ columns! {
     no_resources,
     /// Datagrams that the kernel refused to send.
     send_failed,
-    /// Microseconds in which workers took no turn although they should have; of all workers
-    /// together.
+    /// Microseconds in which workers should have taken turns and did not, added up over workers.
     frozen_us,
     /// Microseconds in which nothing could leave this host for the target: interface down or gone,
     /// no carrier, no route; of all workers together.

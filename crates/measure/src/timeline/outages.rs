@@ -32,15 +32,15 @@ pub const MET_MIN: u64 = 20;
 /// A span has to be longer than this many usual latencies: the first response of a run takes one.
 const LATENCIES: u64 = 3;
 
-/// Bins with responses before a span that tell what latency was usual then, at least and at most.
+/// Bins with responses before a span that define the usual latency, minimum and maximum.
 const BINS_BEFORE_MIN: usize = 5;
 const BINS_BEFORE_MAX: usize = 50;
 
-/// What is sent over a link that was gone for this share of a span came late for that reason: TCP
-/// sends again after pauses that double, a new connection after a second.
+/// If a link was down for this share of a span, late responses are attributed to it: TCP
+/// retransmits after doubling pauses, a new connection after a second.
 const CUT_OFF_SHARE: u64 = 4;
 
-/// What was in the way, as far as the generator could see.
+/// The cause, as far as the generator could observe it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -73,7 +73,7 @@ pub struct Outage {
     pub begin_ns: u64,
     /// Responses came again; the end of the window if `lasts` is true.
     pub end_ns: u64,
-    /// What had queued up was answered.
+    /// Queued queries were answered.
     pub recovered_ns: u64,
     /// What was in the way.
     pub kind: OutageKind,
@@ -94,7 +94,7 @@ impl Outage {
     }
 }
 
-/// What the run was like outside of its outages, and of the moments in which it recovered.
+/// The run without its outages and recoveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outside {
     /// Nanoseconds of the window.

@@ -54,7 +54,7 @@ impl Step {
     }
 }
 
-/// The steps of a run that goes on.
+/// The steps of a run in progress.
 #[derive(Clone, Debug)]
 pub struct Steps {
     each: Vec<Step>,
@@ -206,7 +206,7 @@ impl FoundOutages {
         }
     }
 
-    /// Checks that the list makes sense, for a run of which so many queries were offered.
+    /// Checks the list, for a run with this number of offered queries.
     ///
     /// # Errors
     /// Says which outage does not.
