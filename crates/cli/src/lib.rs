@@ -42,8 +42,8 @@
 //!   of their queries (`run::captured`), `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
 //!   are read, pipes but once; `reports`: `throng report`; `schemas`: `throng schema`.
-//! * `metrics`: `--metrics`, which the crate `exporter` serves; `tui`: `--tui`, and `web`: `--web`,
-//!   which the crates of these names draw.
+//! * `metrics`: `--metrics`, and `grafana`: `--grafana`, which the crate `exporter` serves and
+//!   posts; `tui`: `--tui`, and `web`: `--web`, which the crates of these names draw.
 //! * `serve`: `throng serve`, the pages of the crate `web` over the records of a folder.
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
@@ -93,6 +93,7 @@ mod fit;
 mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
+mod grafana;
 mod habits;
 mod help;
 mod history;

@@ -20,7 +20,7 @@ use crate::records::{Destination, Links, hand_over};
 use crate::run::group::Group;
 use crate::run::{self, Runner, unused};
 use crate::signals::{self, Interrupt};
-use crate::{tui, web};
+use crate::{grafana, tui, web};
 
 /// How long the last intervals may take to be looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +39,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     });
     let live = Live::default();
     let _exporter = metrics::serve(&live, group.output.metrics, "ramp")?;
+    let _annotating = grafana::begin(&live, group.output.grafana.as_deref(), "ramp")?;
     let _viewing = tui::begin(&live, group.output.tui, "ramp");
     let page = web::begin(&live, group.output.web, "ramp")?;
     live.begin(Place {

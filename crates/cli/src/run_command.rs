@@ -15,7 +15,7 @@ use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::scenario::{self, Point, Source};
 use crate::signals::{self, Interrupt};
-use crate::{tui, web};
+use crate::{grafana, tui, web};
 
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
@@ -46,6 +46,8 @@ fn execute_points(
     let live = Live::default();
     // Until the end of the command: a result that waits for its reader can still be scraped.
     let _exporter = metrics::serve(&live, first.and_then(|it| it.output.metrics), command)?;
+    let url = first.and_then(|it| it.output.grafana.as_deref());
+    let _annotating = grafana::begin(&live, url, command)?;
     let _viewing = tui::begin(&live, first.is_some_and(|it| it.output.tui), command);
     let page = web::begin(&live, first.and_then(|it| it.output.web), command)?;
     let runner = Runner::new(interrupt, &live, is_quiet);

@@ -1,4 +1,5 @@
-//! `--metrics`: the live snapshots of a command as metrics that Prometheus scrapes.
+//! `--metrics`: the live snapshots of a command as metrics that Prometheus scrapes; `--grafana`: as
+//! annotations.
 //!
 //! A reader of [`lab::live::Live`] like any other: no worker knows of it. One thread adds up the
 //! snapshots as they come, another one answers scrapes; both run at a low priority and end with the
@@ -11,6 +12,7 @@
 //! * `family`: metric families, independent of any format.
 //! * `buckets`: a histogram of a run as classic and as native histogram.
 //! * `text`, `protobuf`: the formats. `format`: which one a scraper accepts.
+//! * `grafana`: annotations.
 //! * `request`: HTTP requests and responses, without I/O; `connection`: one of them and its
 //!   time limit; `server`: the sockets and the thread.
 
@@ -25,6 +27,7 @@ mod buckets;
 mod connection;
 mod family;
 mod format;
+mod grafana;
 mod protobuf;
 mod request;
 mod server;
@@ -34,5 +37,6 @@ mod text;
 pub use accumulator::{About, Accumulator};
 pub use family::ScrapeCounts;
 pub use format::Format;
+pub use grafana::{Annotator, Grafana};
 pub use request::{REQUEST_BYTES_MAX, parse_request};
 pub use server::{CONNECTIONS_MAX, Exporter, Limits, SCRAPES_MAX};

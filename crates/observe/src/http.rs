@@ -1,5 +1,6 @@
-//! One GET over HTTP/1.0 (RFC 1945), the version in which an answer ends with its connection: no
-//! state between scrapes. HAProxy sends chunks nevertheless. TLS where the URL has `https`.
+//! One GET or POST over HTTP/1.0 (RFC 1945), the version in which an answer ends with its
+//! connection: no state between requests. HAProxy sends chunks nevertheless. TLS where the URL has
+//! `https`.
 
 use std::fmt;
 use std::io::Write;
@@ -11,7 +12,7 @@ use proto::tls::{ClientCertificate, ClientTlsOptions, Roots, client_config};
 
 use crate::gap::Gap;
 use crate::network::Network;
-use crate::stream::{Allowance, Timed};
+use crate::stream::{Allowance, Limits, Timed};
 
 /// Octets of the head of an answer, at most.
 const HEAD_OCTETS_MAX: usize = 64 << 10;
@@ -57,7 +58,7 @@ impl Url {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         if authority.contains('@') {
-            return Err("a URL has no password here; give a token by `token=FILE`".to_owned());
+            return Err("a URL has no password here; give a token instead".to_owned());
         }
         if target.chars().any(|c| !c.is_ascii_graphic()) {
             return Err(format!("`{target}` has to be percent-encoded"));
@@ -184,19 +185,29 @@ impl Client {
     /// Fetches one page.
     pub(crate) fn get(&mut self, url: &Url, allowance: &Allowance) -> Result<Vec<u8>, Gap> {
         let request = self.request(url)?;
+        self.exchange(url, &request, allowance)
+    }
+
+    /// Sends a request; the body of its answer.
+    fn exchange(
+        &mut self,
+        url: &Url,
+        request: &[u8],
+        allowance: &Allowance,
+    ) -> Result<Vec<u8>, Gap> {
         let mut socket = match &url.socket {
             Some(path) => Timed::unix(path, None, allowance)?,
             None => Timed::tcp(&self.network, (&url.host, url.port), allowance)?,
         };
         let answer = match url.is_tls {
             false => {
-                let sent = socket.write_all(&request).and_then(|()| socket.flush());
+                let sent = socket.write_all(request).and_then(|()| socket.flush());
                 sent.map_err(|error| allowance.gap(&error))?;
                 allowance.read_all(socket)?
             }
             true => {
                 let mut stream = socket.with_tls(&self.tls()?, &url.host)?;
-                let sent = stream.write_all(&request).and_then(|()| stream.flush());
+                let sent = stream.write_all(request).and_then(|()| stream.flush());
                 sent.map_err(|error| allowance.gap(&error))?;
                 allowance.read_all(stream)?
             }
@@ -206,19 +217,13 @@ impl Client {
 
     /// The request. The token is read each time, because it may be replaced while a run goes on.
     fn request(&self, url: &Url) -> Result<Vec<u8>, Gap> {
-        let path = if url.path.is_empty() { "/" } else { &url.path };
-        let query = url.query.as_ref().map(|query| format!("?{query}"));
-        let mut request = format!(
-            "GET {path}{} HTTP/1.0\r\nHost: {}\r\nAccept: */*\r\nConnection: close\r\n",
-            query.unwrap_or_default(),
-            url.authority()
-        );
+        let mut request = head("GET", url);
         if let Some(file) = &self.credentials.token {
             let octets = crate::files::read_limited(file, TOKEN_OCTETS_MAX)
                 .map_err(|what| Gap::Refused(format!("the token cannot be read: {what}")))?;
             let token = String::from_utf8_lossy(&octets);
             let token = token.trim();
-            if token.is_empty() || token.chars().any(|c| !c.is_ascii_graphic()) {
+            if !is_token(token) {
                 let file = file.display();
                 return Err(Gap::Refused(format!("`{file}` has no token on one line")));
             }
@@ -236,6 +241,80 @@ impl Client {
         let config = tls_config(&self.credentials, None)?;
         self.tls = Some(config.clone());
         Ok(config)
+    }
+}
+
+/// The first lines of a request.
+fn head(method: &str, url: &Url) -> String {
+    let path = if url.path.is_empty() { "/" } else { &url.path };
+    let query = url.query.as_ref().map(|query| format!("?{query}"));
+    format!(
+        "{method} {path}{} HTTP/1.0\r\nHost: {}\r\nAccept: */*\r\nConnection: close\r\n",
+        query.unwrap_or_default(),
+        url.authority()
+    )
+}
+
+/// True if it may be in a header field.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic())
+}
+
+/// Sends JSON to one path of a server, each time over a connection that ends with its answer.
+pub struct JsonPost {
+    url: Url,
+    token: Option<String>,
+    client: Client,
+}
+
+impl JsonPost {
+    /// To `path` below the URL of the server, with a bearer token if it is given.
+    ///
+    /// # Errors
+    /// The URL or the token cannot be one: what is wrong with it.
+    pub fn new(url: &str, path: &str, token: Option<String>) -> Result<JsonPost, String> {
+        if token.as_deref().is_some_and(|token| !is_token(token)) {
+            return Err("the token has characters that no token has".to_owned());
+        }
+        Ok(JsonPost {
+            url: Url::parse(url)?.below(path),
+            token,
+            client: Client::new(Credentials::default(), Network::default()),
+        })
+    }
+
+    /// Sends one document.
+    ///
+    /// # Errors
+    /// The server did not take it, or not in time.
+    pub fn send(&mut self, json: &serde_json::Value, limits: Limits) -> Result<(), Gap> {
+        let body = json.to_string();
+        let mut request = head("POST", &self.url);
+        if let Some(token) = &self.token {
+            request += &format!("Authorization: Bearer {token}\r\n");
+        }
+        request += &format!(
+            "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let allowance = Allowance::starting_now(limits);
+        self.client
+            .exchange(&self.url, request.as_bytes(), &allowance)
+            .map(drop)
+    }
+}
+
+impl fmt::Display for JsonPost {
+    /// Where it sends to.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.url, f)
+    }
+}
+
+impl fmt::Debug for JsonPost {
+    /// Without the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("JsonPost").field(&self.url).finish()
     }
 }
 
@@ -426,6 +505,47 @@ mod tests {
             let gap = answer(text).unwrap_err().to_string();
             assert!(gap.contains(what), "{text:?}: {gap}");
         }
+    }
+
+    #[test]
+    fn json_is_posted_below_the_path_of_a_url_with_its_token() {
+        let folder = testing::folder::Folder::new("observe-http-post");
+        let path = folder.path("a.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = String::new();
+            let mut buffer = [0; 4_096];
+            while !request.ends_with("{\"a\":1}") {
+                let octets = std::io::Read::read(&mut stream, &mut buffer).unwrap();
+                request.push_str(std::str::from_utf8(&buffer[..octets]).unwrap());
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n{}").unwrap();
+            request
+        });
+        let token = || Some("secret".to_owned());
+        let url = format!("unix:{path}:/grafana/");
+        let mut post = JsonPost::new(&url, "/api/annotations", token()).unwrap();
+        assert!(!format!("{post:?} {post}").contains("secret"));
+        let limits = Limits {
+            time: std::time::Duration::from_secs(60),
+            ..Limits::default()
+        };
+        let json = serde_json::json!({"a": 1});
+        post.send(&json, limits).unwrap();
+        let request = server.join().unwrap();
+        assert!(
+            request.starts_with("POST /grafana/api/annotations HTTP/1.0\r\n"),
+            "{request}"
+        );
+        for field in [
+            "Authorization: Bearer secret\r\n",
+            "Content-Length: 7\r\n\r\n",
+        ] {
+            assert!(request.contains(field), "{request}");
+        }
+        let wrong = Some("two\nlines".to_owned());
+        assert!(JsonPost::new("http://a", "/", wrong).is_err());
     }
 
     #[test]

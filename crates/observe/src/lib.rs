@@ -53,7 +53,7 @@ mod stream;
 
 pub use asked::{Asked, AskedError, PERIOD_MIN};
 pub use gap::Gap;
-pub use http::Credentials;
+pub use http::{Credentials, JsonPost};
 pub use newest::{LastValue, Newest, NewestSample, NewestScrape, SeriesName};
 pub use profile::{Access, Origin, Profile, Row};
 pub use reading::{RawSample, Reading};

@@ -69,7 +69,7 @@ pub fn render(record: &RunRecord, file: Option<&str>) -> String {
 }
 
 /// The verdict, and the figures that go with it: a sentence to quote.
-fn first_line(record: &RunRecord) -> String {
+pub fn first_line(record: &RunRecord) -> String {
     let ended = match record.ended_by {
         EndedBy::Duration | EndedBy::Queries => "",
         EndedBy::Aborted => "Aborted. ",

@@ -68,6 +68,10 @@ pub(crate) struct ExperimentRun {
     /// Serve metrics of the runs for Prometheus at this address (see docs/watching.md)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Annotate the runs, with their verdicts and outages, in the Grafana at this URL; the token is
+    /// read from GRAFANA_TOKEN (see docs/grafana.md)
+    #[arg(long, value_name = "URL")]
+    pub(crate) grafana: Option<String>,
     /// Show the runs on the whole terminal while they go on; ? lists the keys
     #[arg(long)]
     pub(crate) tui: bool,

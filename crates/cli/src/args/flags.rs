@@ -98,10 +98,11 @@ const WRITES: &str = "decides which files are written";
 const OPENS: &str = "opens a port to agents";
 const SERVES: &str = "opens a port to scrapers";
 const SHOWS: &str = "opens a port to browsers";
+const POSTS: &str = "decides which host gets the results";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 153] = [
+pub(crate) const FLAGS: [Flag; 154] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -296,6 +297,7 @@ pub(crate) const FLAGS: [Flag; 153] = [
         .at(At::Sockets)
         .by_user("decides which programs and hosts are queried, with which credentials"),
     run("metrics").by_user(SERVES),
+    run("grafana").by_user(POSTS),
     run("tui"),
     run("web").by_user(SHOWS),
     run("quiet"),

@@ -19,6 +19,8 @@ pub(crate) struct Output {
     pub(crate) format: Format,
     pub(crate) metrics: Option<SocketAddr>,
     #[serde(default)]
+    pub(crate) grafana: Option<String>,
+    #[serde(default)]
     pub(crate) details: bool,
     #[serde(default)]
     pub(crate) tui: bool,
@@ -36,6 +38,7 @@ impl Output {
             force: flags.force,
             format: flags.format,
             metrics: flags.metrics,
+            grafana: flags.grafana.clone(),
             details: flags.details,
             tui: flags.tui,
             web: flags.web,

@@ -324,6 +324,10 @@ pub(crate) struct RunArguments {
     /// 127.0.0.1:9350; port 0 has the system choose one, which is shown (see docs/watching.md)
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Output")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Annotate the run, with its verdict, its outages and what aborted it, in the Grafana at this
+    /// URL; the token is read from GRAFANA_TOKEN (see docs/grafana.md)
+    #[arg(long, value_name = "URL", help_heading = "Output")]
+    pub(crate) grafana: Option<String>,
     /// Show the run on the whole terminal while it goes on: rate, latency, losses, groups, server,
     /// agents and verdict so far; ? lists the keys (see docs/watching.md)
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]

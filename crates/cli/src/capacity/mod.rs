@@ -24,7 +24,7 @@ use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals;
 use crate::streams;
-use crate::{tui, web};
+use crate::{grafana, tui, web};
 
 /// The answer's file in the folder of records.
 const ANSWER: &str = "capacity.json";
@@ -42,6 +42,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     });
     let live = Live::default();
     let _exporter = metrics::serve(&live, arguments.run.metrics, "capacity")?;
+    let _annotating = grafana::begin(&live, arguments.run.grafana.as_deref(), "capacity")?;
     let _viewing = tui::begin(&live, arguments.run.tui, "capacity");
     let page = web::begin(&live, arguments.run.web, "capacity")?;
     let quiet = arguments.run.quiet;

@@ -262,6 +262,12 @@ fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
             "leave it out, and give --records: `throng report` makes a page of them",
         ));
     }
+    if groups.iter().any(|group| group.output.grafana.is_some()) {
+        return Err(Failure::usage(
+            "--grafana: the runs of a comparison are not annotated each",
+            "leave it out, and give it to `throng run` or to an experiment",
+        ));
+    }
     Ok(groups)
 }
 

@@ -24,7 +24,7 @@ use crate::records::{Destination, Links, keep_one};
 use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals::{self, Interrupt};
-use crate::{tui, web};
+use crate::{grafana, tui, web};
 
 /// One run to be made.
 struct Turn<'a> {
@@ -57,6 +57,8 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
     let live = Live::default();
     let address = arguments.run.metrics;
     let _exporter = metrics::serve(&live, address, "compare-transports")?;
+    let grafana_url = arguments.run.grafana.as_deref();
+    let _annotating = grafana::begin(&live, grafana_url, "compare-transports")?;
     let _viewing = tui::begin(&live, arguments.run.tui, "compare-transports");
     let page = web::begin(&live, arguments.run.web, "compare-transports")?;
     let (made, all_kept) = make(&turns, &interrupt, &live)?;

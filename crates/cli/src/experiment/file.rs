@@ -45,8 +45,8 @@ pub(super) const OF_LAB: [&str; 8] = [
 /// Keys of hooks, at `[hooks]` and of one server or variant.
 pub(super) const OF_HOOKS: [&str; 4] = ["before", "ready", "after", "hook-timeout"];
 /// Keys that the experiment sets itself for every run.
-pub(super) const OF_EXPERIMENT: [&str; 8] = [
-    "record", "force", "format", "metrics", "tui", "web", "quiet", "label",
+pub(super) const OF_EXPERIMENT: [&str; 9] = [
+    "record", "force", "format", "metrics", "grafana", "tui", "web", "quiet", "label",
 ];
 
 /// Keys that say where the agents are.

@@ -34,7 +34,7 @@ use crate::inputs;
 use crate::metrics;
 use crate::signals::{self, Interrupt};
 use crate::turn::Maker;
-use crate::{tui, web};
+use crate::{grafana, tui, web};
 use cells::Turn;
 use file::Experiment;
 use folder::Folder;
@@ -235,6 +235,7 @@ fn run(
     }
     let maker = Maker::new(&interrupt);
     let _exporter = metrics::serve(&maker.live, arguments.metrics, "experiment")?;
+    let _annotating = grafana::begin(&maker.live, arguments.grafana.as_deref(), "experiment")?;
     let _viewing = tui::begin(&maker.live, arguments.tui, "experiment");
     let page = web::begin(&maker.live, arguments.web, "experiment")?;
     if experiment.has_ceilings && !waiting.is_empty() {

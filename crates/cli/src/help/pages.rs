@@ -233,7 +233,8 @@ const AIM: &str = "-s, --server HOST[:PORT] or tls://HOST, https://HOST/PATH, ..
 const ASK: &str = "-n, --names FILE|-   --random-labels ZONE   --qtypes A=60,AAAA=40   --zipf 1   \
                    --cache-hit-ratio SHARE";
 const KEEP: &str = "--record FILE   --format text|json|csv|markdown   --details";
-const WATCH: &str = "--observe auto   --metrics ADDRESS:PORT   --tui   --web ADDRESS:PORT";
+const WATCH: &str = "--observe auto   --tui   --web ADDRESS:PORT   --metrics ADDRESS:PORT   \
+                     --grafana URL";
 
 /// Flags that most people need first, by kind, of commands with many.
 pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[

@@ -57,9 +57,10 @@ fn every_flag_of_a_run_has_its_key() {
 }
 
 /// Keys that start programs, write files, open ports or consent.
-const OF_USER: [&str; 11] = [
+const OF_USER: [&str; 12] = [
     "allow-public",
     "force",
+    "grafana",
     "hosts",
     "junit",
     "keys",

@@ -95,8 +95,8 @@ impl<'a> Maker<'a> {
         // The first group says it for all.
         let output = &mut groups[0].output;
         (output.record, output.quiet) = (Some(places.record.to_owned()), true);
-        // The command has the terminal and the page.
-        (output.tui, output.web) = (false, None);
+        // The command has the terminal and the page, and writes the annotations.
+        (output.tui, output.web, output.grafana) = (false, None, None);
         let setup = Setup {
             groups,
             inputs: inputs::to_json(),

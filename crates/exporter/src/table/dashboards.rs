@@ -176,6 +176,17 @@ fn dashboards_use_metrics_and_observed_series_that_exist() {
 }
 
 #[test]
+fn dashboards_show_the_annotations_of_runs() {
+    for (file, board) in boards() {
+        let queries = list(&board["annotations"], "list");
+        let is_of_runs = |query: &Json| {
+            query["enable"] == true && query["target"]["tags"] == serde_json::json!(["throng"])
+        };
+        assert!(queries.iter().any(is_of_runs), "{file}");
+    }
+}
+
+#[test]
 fn panels_have_a_title_a_unit_and_a_description() {
     for (file, board) in boards() {
         assert!(!text(&board, "uid").is_empty(), "{file}");

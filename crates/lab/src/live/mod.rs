@@ -6,6 +6,7 @@
 //! its own ([`Live::follow`]). A slow reader misses snapshots and learns which; the publisher never
 //! waits for one: the ring is locked only to add a snapshot, or to copy pointers.
 
+mod events;
 mod follower;
 mod judge;
 mod publisher;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use driver::clock::Clock;
 use measure::RunRecord;
 
+pub use events::{EventKind, ShownEvent};
 pub use follower::Follower;
 pub use judge::Judged;
 pub use observe::{LastValue, NewestSample, NewestScrape, SeriesName};

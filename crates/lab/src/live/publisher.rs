@@ -8,7 +8,7 @@ use measure::{Intervals, RunRecord};
 use observe::Newest;
 
 use super::judge::Judge;
-use super::{Judged, Live, Phase, Shown, ShownAgent, ShownGroup};
+use super::{Judged, Live, Phase, Shown, ShownAgent, ShownEvent, ShownGroup};
 use crate::run::RunRequest;
 
 /// Publishes what a run shows, from before it begins until it is over.
@@ -117,6 +117,7 @@ impl Publisher {
     /// The run has this result.
     pub(crate) fn end(mut self, record: &RunRecord) {
         self.shown.judged = Some(Arc::new(Judged::of(record)));
+        self.shown.events = ShownEvent::of_record(record);
     }
 
     fn publish(&self) {

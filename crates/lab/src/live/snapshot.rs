@@ -8,7 +8,7 @@ use observe::{NewestSample, NewestScrape};
 use serde::{Deserialize, Serialize};
 use settings::Transport;
 
-use super::Judged;
+use super::{Judged, ShownEvent};
 
 /// A moment of a run.
 #[derive(Clone, Debug)]
@@ -57,6 +57,9 @@ pub struct Shown {
     /// What limits the run, from its newest checkpoint, or at its end; none before the first, and
     /// unless a reader wants verdicts.
     pub judged: Option<Arc<Judged>>,
+    /// The run itself, and what happened in it; empty before its end.
+    #[serde(default)]
+    pub events: Vec<ShownEvent>,
 }
 
 /// A group of clients.

@@ -134,18 +134,7 @@ fn seconds(ns: u64) -> String {
 
 fn longest(outages: &Outages, figures: &Figures<'_>) -> String {
     let outage = &outages.longest;
-    let who = match outage.kind {
-        OutageKind::OwnFreeze => "this tool did not get to run",
-        OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
-        OutageKind::NoResources => {
-            "this host ran out of file descriptors, memory or local ports for new connections"
-        }
-        OutageKind::Refusal => "the target refused everything",
-        OutageKind::Handshakes => "every handshake failed",
-        OutageKind::Errors => "every response was an error",
-        OutageKind::Reset => "the target reset or closed every connection",
-        OutageKind::Silence => "nothing came back",
-    };
+    let who = outage.kind.words();
     let until = match outage.lasts {
         true => "the end".to_owned(),
         false => seconds(outage.end_ns),

@@ -64,6 +64,24 @@ pub enum OutageKind {
     Silence,
 }
 
+impl OutageKind {
+    /// What happened, without full stop.
+    pub fn words(self) -> &'static str {
+        match self {
+            OutageKind::OwnFreeze => "this tool did not get to run",
+            OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
+            OutageKind::NoResources => {
+                "this host ran out of file descriptors, memory or local ports for new connections"
+            }
+            OutageKind::Refusal => "the target refused everything",
+            OutageKind::Handshakes => "every handshake failed",
+            OutageKind::Errors => "every response was an error",
+            OutageKind::Reset => "the target reset or closed every connection",
+            OutageKind::Silence => "nothing came back",
+        }
+    }
+}
+
 /// One outage. Instants are in nanoseconds since the start of the measured run, and to 10 ms or the
 /// width of a bin of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -37,6 +37,7 @@ mod far;
 mod fit;
 mod flags;
 mod fleet;
+mod grafana;
 mod hosts;
 mod interrupt;
 mod killed;
