@@ -28,7 +28,7 @@ pub(crate) fn serve(
 /// Serves what a responder has counted until then; nothing without an address.
 pub(crate) fn serve_responder(
     address: Option<SocketAddr>,
-    counted: impl Fn() -> Counters + Send + 'static,
+    counted: impl Fn() -> Counters + Send + Sync + 'static,
 ) -> Result<Option<Exporter>, Failure> {
     let Some(address) = address else {
         return Ok(None);

@@ -13,8 +13,7 @@
 //! * `buckets`: a histogram of a run as classic and as native histogram.
 //! * `text`, `protobuf`: the formats. `format`: which one a scraper accepts.
 //! * `grafana`: annotations.
-//! * `request`: HTTP requests and responses, without I/O; `connection`: one of them and its
-//!   time limit; `server`: the sockets and the thread.
+//! * `scrapes`: requests and responses. `serving`: the HTTP server, also of the crate `web`.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -24,13 +23,12 @@
 
 mod accumulator;
 mod buckets;
-mod connection;
 mod family;
 mod format;
 mod grafana;
 mod protobuf;
-mod request;
-mod server;
+mod scrapes;
+pub mod serving;
 mod table;
 mod text;
 
@@ -38,5 +36,4 @@ pub use accumulator::{About, Accumulator};
 pub use family::ScrapeCounts;
 pub use format::Format;
 pub use grafana::{Annotator, Grafana};
-pub use request::{REQUEST_BYTES_MAX, parse_request};
-pub use server::{CONNECTIONS_MAX, Exporter, Limits, SCRAPES_MAX};
+pub use scrapes::{CONNECTIONS_MAX, Exporter, Limits, SCRAPES_MAX};

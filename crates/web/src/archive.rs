@@ -7,18 +7,16 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
+use exporter::serving::Peer;
 use history::{HistoryError, Update};
 use lab::live::ListenError;
 
-use crate::connection::Peer;
-use crate::events::Hub;
+use crate::answering::{HTML, PageServer, asked, refuse, respond};
 use crate::request::Access;
-use crate::server::{Bound, HTML, asked, refuse, respond, serve, url};
 
 mod pages;
 mod question;
@@ -32,8 +30,6 @@ use store::Store;
 
 /// What it is called where it cannot be served.
 const ARCHIVE: &str = "the records";
-/// Requests that are worked on at a time: a record of a day takes some 500 MB of memory.
-const WORKERS: usize = 2;
 
 /// The records of a folder.
 #[derive(Clone)]
@@ -66,12 +62,7 @@ impl Archive {
 
 /// Shows the records of a folder until it is dropped.
 #[derive(Debug)]
-pub struct ArchiveServer {
-    address: SocketAddr,
-    access: Access,
-    hub: Arc<Hub>,
-    thread: Option<JoinHandle<()>>,
-}
+pub struct ArchiveServer(PageServer);
 
 impl ArchiveServer {
     /// Shows the records at `address`.
@@ -79,14 +70,8 @@ impl ArchiveServer {
     /// # Errors
     /// The address cannot be listened on, or the system gives no thread or token.
     pub fn start(archive: &Archive, address: SocketAddr) -> Result<ArchiveServer, ListenError> {
-        let start = || {
-            let Bound {
-                listener,
-                address: bound,
-                access,
-            } = Bound::new(address)?;
-            let hub = Arc::new(Hub::default());
-            let links = match &access {
+        let pages = PageServer::start(ARCHIVE, address, |access| {
+            let links = match access {
                 Access::Loopback => Links::default(),
                 Access::Token(token) => Links::with_token(token),
             };
@@ -96,41 +81,14 @@ impl ArchiveServer {
                 links,
                 policy: content_security_policy(),
             });
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .max_blocking_threads(WORKERS)
-                .enable_all()
-                .build()?;
-            let counted = Arc::clone(&hub);
-            let thread = thread::Builder::new().name("archive".to_owned());
-            let thread = thread.spawn(move || {
-                let app = Router::new().fallback(answer).with_state(shown);
-                runtime.block_on(serve(listener, counted, app));
-                // A record that is being read is not waited for.
-                runtime.shutdown_background();
-            })?;
-            Ok(ArchiveServer {
-                address: bound,
-                access,
-                hub,
-                thread: Some(thread),
-            })
-        };
-        start().map_err(|error| ListenError::new(ARCHIVE, address, error))
+            Ok(Router::new().fallback(answer).with_state(shown))
+        });
+        pages.map(ArchiveServer)
     }
 
     /// Where the list of runs is. Where it needs a token, this is the only place that has it.
     pub fn url(&self) -> String {
-        url(self.address, &self.access)
-    }
-}
-
-impl Drop for ArchiveServer {
-    fn drop(&mut self) {
-        self.hub.end(None);
-        if let Some(thread) = self.thread.take() {
-            // It waits for nothing; a panic of it was printed.
-            let _ = thread.join();
-        }
+        self.0.url()
     }
 }
 

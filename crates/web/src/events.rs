@@ -47,10 +47,7 @@ struct Ring {
     fragments: Vec<Fragment>,
     /// The last event of all.
     end: Option<Bytes>,
-    /// Connections, and those of them on which events are sent.
-    connections: usize,
-    streams: usize,
-    /// Of tasks that wait for a change: one for each stream, and the server's.
+    /// Of tasks that wait for a change: one for each stream.
     wakers: Vec<Waker>,
 }
 
@@ -107,52 +104,6 @@ impl Hub {
                 Poll::Pending
             }
         }
-    }
-
-    /// Ready once the end is there.
-    pub(crate) fn poll_end(&self, context: &Context<'_>) -> Poll<()> {
-        self.poll(context, |ring| ring.end.is_some())
-    }
-
-    /// Ready once events are sent to no browser.
-    pub(crate) fn poll_idle(&self, context: &Context<'_>) -> Poll<()> {
-        self.poll(context, |ring| ring.streams == 0)
-    }
-
-    fn poll(&self, context: &Context<'_>, is_done: fn(&Ring) -> bool) -> Poll<()> {
-        let mut ring = self.ring();
-        match is_done(&ring) {
-            true => Poll::Ready(()),
-            false => {
-                ring.note(context);
-                Poll::Pending
-            }
-        }
-    }
-
-    /// Connections on which events are sent.
-    pub(crate) fn streams(&self) -> usize {
-        self.ring().streams
-    }
-
-    /// A connection has come; how many there are with it.
-    pub(crate) fn enter(&self) -> usize {
-        let mut ring = self.ring();
-        ring.connections += 1;
-        ring.connections
-    }
-
-    /// Events are sent on a connection from now on.
-    pub(crate) fn enter_stream(&self) {
-        self.ring().streams += 1;
-    }
-
-    /// A connection has gone.
-    pub(crate) fn leave(&self, was_stream: bool) {
-        let mut ring = self.ring();
-        ring.connections -= 1;
-        ring.streams -= usize::from(was_stream);
-        ring.wake();
     }
 }
 

@@ -12,8 +12,8 @@
 //!   and what browsers may do with it.
 //! * `events`: the newest events in a ring, and the position of each browser in it.
 //! * `archive`: the records of a folder as pages, for `throng serve`.
-//! * `request`: which requests are answered, without I/O. `connection`: how many there may be, and
-//!   for how long. `server`: the threads.
+//! * `request`: which requests are answered, without I/O. `answering`: what both servers do with
+//!   one. `server`: the live page.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -21,9 +21,9 @@
     allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")
 )]
 
+mod answering;
 mod archive;
 mod bins;
-mod connection;
 mod events;
 mod fragments;
 mod page;
@@ -31,9 +31,9 @@ mod request;
 mod server;
 mod watched;
 
+pub use answering::CONNECTIONS_MAX;
 pub use archive::{Archive, ArchiveServer};
 pub use bins::POINTS_MAX;
-pub use connection::CONNECTIONS_MAX;
 pub use events::EVENTS_MAX;
 pub use fragments::{Fragment, fragments};
 pub use server::Server;

@@ -1,54 +1,44 @@
-//! The threads: one renders snapshots as they come, one answers browsers.
+//! The live page: one thread renders snapshots as they come, the server's sends them to browsers.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::pin::{Pin, pin};
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{Method, header};
 use axum::response::Response;
 use bytes::Bytes;
-use data_encoding::HEXLOWER;
+use exporter::serving::Peer;
 use http_body::Frame;
 use lab::live::{Follower, ListenError, Live, Next, yield_to_workers};
 
-use crate::connection::{Bounded, Peer};
+use crate::answering::{HTML, PageServer, asked, refuse, respond};
 use crate::events::{Cursor, Hub};
 use crate::fragments::fragments;
 use crate::page;
-use crate::request::{Access, Answer, Asked, Refusal};
+use crate::request::{Access, Answer};
 use crate::watched::Watched;
 
 /// What pages of a command that goes on are called where they cannot be served.
 const LIVE_PAGE: &str = "the live page";
-/// How long the end of a command waits for browsers that are connected.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it waits for the newest snapshot to be rendered.
 const RENDERING: Duration = Duration::from_secs(1);
 /// Snapshots that came together and are rendered one by one. Of more only the newest is: they come
 /// faster than they can be looked at.
 const RENDERED_MAX: usize = 4;
-/// The type of pages.
-pub(crate) const HTML: &str = "text/html; charset=utf-8";
-/// Random bytes of a token.
-const TOKEN_BYTES: usize = 16;
 
 /// Shows a page until it is finished or dropped.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
-    access: Access,
+    pages: PageServer,
     hub: Arc<Hub>,
     follower: Option<Follower>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -57,51 +47,34 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on, or the system gives no thread or token.
     pub fn start(live: &Live, address: SocketAddr, command: &str) -> Result<Server, ListenError> {
-        let start = || {
-            let Bound {
-                listener,
-                address: bound,
-                access,
-            } = Bound::new(address)?;
-            let hub = Arc::new(Hub::default());
+        let (hub, mut follower) = (Arc::new(Hub::default()), None);
+        let pages = PageServer::start(LIVE_PAGE, address, |access| {
             live.want_groups();
             live.want_verdicts();
-            let follower = follow(live, command, Arc::clone(&hub))?;
-            let page = Arc::new(Shown {
+            follower = Some(follow(live, command, Arc::clone(&hub))?);
+            let shown = Arc::new(Shown {
                 command: command.to_owned(),
                 hub: Arc::clone(&hub),
                 access: access.clone(),
                 policy: page::content_security_policy(),
             });
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            let thread = thread::Builder::new().name("web".to_owned());
-            let thread = thread.spawn(move || {
-                yield_to_workers();
-                let hub = Arc::clone(&page.hub);
-                let app = Router::new().fallback(answer).with_state(page);
-                runtime.block_on(serve(listener, hub, app));
-            })?;
-            Ok(Server {
-                address: bound,
-                access,
-                hub,
-                follower: Some(follower),
-                thread: Some(thread),
-            })
-        };
-        start().map_err(|error| ListenError::new(LIVE_PAGE, address, error))
+            Ok(Router::new().fallback(answer).with_state(shown))
+        })?;
+        Ok(Server {
+            pages,
+            hub,
+            follower,
+        })
     }
 
     /// Where the page is. Where it needs a token, this is the only place that has it.
     pub fn url(&self) -> String {
-        url(self.address, &self.access)
+        self.pages.url()
     }
 
     /// How many pages are connected.
     pub fn pages(&self) -> usize {
-        self.hub.streams()
+        self.pages.server.streams()
     }
 
     /// Shows the report in place of the page. Waits for the browsers that are connected, but only
@@ -115,10 +88,7 @@ impl Server {
             follower.end(RENDERING);
         }
         self.hub.end(report);
-        if let Some(thread) = self.thread.take() {
-            // It waits for browsers no longer than `PATIENCE`; a panic of it was printed.
-            let _ = thread.join();
-        }
+        self.pages.server.end();
     }
 }
 
@@ -127,46 +97,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end(None);
     }
-}
-
-/// An address that is listened on, and who may see what is there.
-#[derive(Debug)]
-pub(crate) struct Bound {
-    pub(crate) listener: TcpListener,
-    pub(crate) address: SocketAddr,
-    pub(crate) access: Access,
-}
-
-impl Bound {
-    pub(crate) fn new(address: SocketAddr) -> io::Result<Bound> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Bound {
-            listener,
-            address,
-            access: access(address)?,
-        })
-    }
-}
-
-/// Where the first page is, with its token if it needs one.
-pub(crate) fn url(address: SocketAddr, access: &Access) -> String {
-    let token = match access {
-        Access::Loopback => String::new(),
-        Access::Token(token) => format!("?token={token}"),
-    };
-    format!("http://{address}/{token}")
-}
-
-/// Elsewhere than on loopback, other hosts reach it.
-fn access(address: SocketAddr) -> io::Result<Access> {
-    if address.ip().is_loopback() {
-        return Ok(Access::Loopback);
-    }
-    let mut token = [0; TOKEN_BYTES];
-    getrandom::fill(&mut token).map_err(io::Error::other)?;
-    Ok(Access::Token(HEXLOWER.encode(&token)))
 }
 
 /// Renders each snapshot once, for all browsers.
@@ -201,29 +131,6 @@ struct Shown {
     policy: String,
 }
 
-/// Answers until the end is there and browsers have it, or their time is over.
-pub(crate) async fn serve(listener: TcpListener, hub: Arc<Hub>, app: Router) {
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-        return;
-    };
-    let bounded = Bounded {
-        listener,
-        hub: Arc::clone(&hub),
-    };
-    let app = app.into_make_service_with_connect_info::<Peer>();
-    let mut serving = pin!(axum::serve(bounded, app).into_future());
-    let mut ending = pin!(async {
-        poll_fn(|context| hub.poll_end(context)).await;
-        let idle = poll_fn(|context| hub.poll_idle(context));
-        let _ = tokio::time::timeout(PATIENCE, idle).await;
-    });
-    poll_fn(|context| {
-        let _ = serving.as_mut().poll(context);
-        ending.as_mut().poll(context)
-    })
-    .await;
-}
-
 async fn answer(
     State(shown): State<Arc<Shown>>,
     ConnectInfo(peer): ConnectInfo<Peer>,
@@ -241,7 +148,7 @@ async fn answer(
             let body = match is_head {
                 true => Body::empty(),
                 false => {
-                    peer.begin_stream(&shown.hub);
+                    peer.begin_stream();
                     Body::new(EventStream {
                         hub: Arc::clone(&shown.hub),
                         cursor: Cursor::new(after),
@@ -257,64 +164,6 @@ async fn answer(
         }
         Answer::Refusal(refusal) => refuse(&shown.policy, refusal),
     }
-}
-
-/// What decides how a request is answered.
-pub(crate) fn asked<'a>(request: &'a Request, peer: &Peer) -> Asked<'a> {
-    let headers = request.headers();
-    let text = |name| headers.get(name).and_then(|it| it.to_str().ok());
-    Asked {
-        method: request.method().as_str(),
-        path: request.uri().path(),
-        query: request.uri().query().unwrap_or_default(),
-        host: host(headers),
-        last_event_id: text("last-event-id"),
-        is_refused: peer.note_request(),
-    }
-}
-
-/// Two headers are none: which of them was meant is not known.
-fn host(headers: &HeaderMap) -> Option<&str> {
-    let mut hosts = headers.get_all(header::HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        _ => None,
-    }
-}
-
-pub(crate) fn refuse(policy: &str, refusal: Refusal) -> Response {
-    let (status, words) = refusal.words();
-    let mut response = respond(policy, (status, "text/plain; charset=utf-8"), words.into());
-    let headers = response.headers_mut();
-    match refusal {
-        Refusal::NotAllowed => {
-            let allowed = header::HeaderValue::from_static("GET, HEAD");
-            headers.insert(header::ALLOW, allowed);
-        }
-        Refusal::TooMany => {
-            let close = header::HeaderValue::from_static("close");
-            headers.insert(header::CONNECTION, close);
-        }
-        Refusal::Unauthorized | Refusal::WrongHost | Refusal::NotFound | Refusal::TooLong => {}
-    }
-    response
-}
-
-pub(crate) fn respond(
-    policy: &str,
-    (status, content_type): (u16, &'static str),
-    body: Body,
-) -> Response {
-    let response = Response::builder()
-        .status(status)
-        .header(header::CONTENT_TYPE, content_type)
-        .header(header::CONTENT_SECURITY_POLICY, policy)
-        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
-        .header(header::CACHE_CONTROL, "no-store")
-        .header(header::REFERRER_POLICY, "no-referrer")
-        .header("cross-origin-resource-policy", "same-origin")
-        .body(body);
-    response.expect("all of them are valid headers")
 }
 
 /// Events for one browser, each when its connection has room for it.

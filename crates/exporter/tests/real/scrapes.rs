@@ -149,3 +149,51 @@ fn scrapes_above_the_limit_get_503_until_others_are_done() {
     let least = (CONNECTIONS_MAX - SCRAPES_MAX + 1) as f64;
     assert!(refused >= Some(least), "{refused:?}");
 }
+
+#[test]
+fn requests_get_their_status_and_the_format_that_they_accept() {
+    let live = Live::default();
+    let exporter = start(&live, LONG);
+    for (request, status, words) in [
+        ("GET / HTTP/1.1", "200 OK", "are at /metrics"),
+        ("GET /metrics?x=y HTTP/1.0", "200 OK", "version=0.0.4"),
+        (
+            "GET /metrics HTTP/1.1\r\naCCept: application/openmetrics-text",
+            "200 OK",
+            "# EOF\n",
+        ),
+        ("POST /metrics HTTP/1.1", "405 Method", "allow: GET, HEAD"),
+        ("DELETE / HTTP/1.1", "405 Method", "allow: GET, HEAD"),
+        ("GET /../etc/passwd HTTP/1.1", "404 Not Found", ""),
+        ("POST /x HTTP/1.1", "404 Not Found", ""),
+        ("GET /metrics", "400 Bad Request", ""),
+        ("GET  /metrics HTTP/1.1", "400 Bad Request", ""),
+        ("GET /metrics HTTP/1.1\r\nno colon", "400 Bad Request", ""),
+    ] {
+        let response = answer(connect(&exporter), &format!("{request}\r\nHost: a\r\n\r\n"));
+        let (first, _) = response.split_once("\r\n").expect(request);
+        assert!(first[9..].starts_with(status), "{request}: {response}");
+        assert!(response.contains(words), "{request}: {response}");
+    }
+    let head = answer(
+        connect(&exporter),
+        "HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
+    );
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.ends_with("\r\n\r\n"), "{head}");
+    let length = head.split("content-length: ").nth(1).unwrap();
+    let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
+    assert!(length > 0, "{head}");
+}
+
+#[test]
+fn a_request_in_pieces_gets_one_response() {
+    let live = Live::default();
+    let exporter = start(&live, LONG);
+    let mut stream = connect(&exporter);
+    for octet in GET.as_bytes() {
+        stream.write_all(&[*octet]).unwrap();
+    }
+    let response = answer(stream, "");
+    assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 1, "{response}");
+}

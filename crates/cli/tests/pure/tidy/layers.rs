@@ -28,12 +28,15 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 19] = [
             "testing",
         ],
     ),
+    ("tui", &["lab", "report", "measure"]),
+    (
+        "web",
+        &["exporter", "lab", "report", "history", "measure", "testing"],
+    ),
     (
         "exporter",
         &["lab", "observe", "measure", "settings", "testing"],
     ),
-    ("tui", &["lab", "report", "measure"]),
-    ("web", &["lab", "report", "history", "measure", "testing"]),
     (
         "lab",
         &[

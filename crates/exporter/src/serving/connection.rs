@@ -1,4 +1,4 @@
-//! Connections of browsers: how many there may be, and for how long without a request.
+//! A connection: accepted if there are not too many, and closed when it takes too long.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -13,40 +13,42 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use crate::events::Hub;
+use super::connections::{Connections, Counts, Entry};
+use super::thread::Limits;
 
-/// Most connections at a time; requests of further ones are answered with 503.
-pub const CONNECTIONS_MAX: usize = 64;
-/// Above that many, they are closed at once.
-const REFUSED_MAX: usize = 2 * CONNECTIONS_MAX;
-/// How long a connection may take for a request, or be without one.
-const IDLE_MAX: Duration = Duration::from_secs(30);
 /// How long none is accepted after the system refused one.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is known of a connection.
+/// What is known of a connection: the `ConnectInfo` of its requests.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer(Arc<PeerState>);
+pub struct Peer(Arc<PeerState>);
 
 #[derive(Debug)]
 struct PeerState {
     is_refused: bool,
     is_stream: AtomicBool,
     requests: AtomicU64,
+    connections: Arc<Connections>,
 }
 
 impl Peer {
-    /// A request has come on it; true if there are too many connections with it.
-    pub(crate) fn note_request(&self) -> bool {
+    /// A request has come on it, for which its time begins anew; true if there are too many
+    /// connections with it.
+    pub fn note_request(&self) -> bool {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
         self.0.is_refused
     }
 
-    /// Events are sent on it until it ends.
-    pub(crate) fn begin_stream(&self, hub: &Hub) {
+    /// Its response goes on until the server ends: it may take as long as that.
+    pub fn begin_stream(&self) {
         if !self.0.is_stream.swap(true, Ordering::Relaxed) {
-            hub.enter_stream();
+            self.0.connections.enter_stream();
         }
+    }
+
+    /// Connections of its server that were not served.
+    pub fn counts(&self) -> Counts {
+        self.0.connections.counts()
     }
 }
 
@@ -60,7 +62,8 @@ impl Connected<IncomingStream<'_, Bounded>> for Peer {
 #[derive(Debug)]
 pub(crate) struct Bounded {
     pub(crate) listener: TcpListener,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) limits: Limits,
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl Listener for Bounded {
@@ -85,24 +88,25 @@ impl Listener for Bounded {
                     continue;
                 }
             };
-            let open = self.hub.enter();
-            if open > REFUSED_MAX {
-                self.hub.leave(false);
+            let entry = self.connections.enter(&self.limits);
+            if entry == Entry::Closed {
                 continue;
             }
-            // Events are small and must not wait for each other.
+            // Parts of a stream are small and must not wait for each other.
             let _ = stream.set_nodelay(true);
             let peer = Peer(Arc::new(PeerState {
-                is_refused: open > CONNECTIONS_MAX,
+                is_refused: entry == Entry::Refused,
                 is_stream: AtomicBool::new(false),
                 requests: AtomicU64::new(0),
+                connections: Arc::clone(&self.connections),
             }));
             let connection = Connection {
                 stream,
                 peer: peer.clone(),
-                hub: Arc::clone(&self.hub),
+                patience: self.limits.patience,
                 requests: 0,
-                idle: Box::pin(sleep_until(Instant::now() + IDLE_MAX)),
+                end: Box::pin(sleep_until(Instant::now() + self.limits.patience)),
+                is_over: false,
             };
             return (connection, peer);
         }
@@ -113,37 +117,64 @@ impl Listener for Bounded {
     }
 }
 
-/// A connection that is closed when it has no request for too long.
+/// A connection that is closed when it takes too long.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
     peer: Peer,
-    hub: Arc<Hub>,
+    patience: Duration,
     /// Requests when its time began.
     requests: u64,
-    idle: Pin<Box<Sleep>>,
+    /// When its time is over.
+    end: Pin<Box<Sleep>>,
+    is_over: bool,
 }
 
 impl Connection {
-    /// True if its time is over.
-    fn is_idle(&mut self, context: &mut Context<'_>) -> bool {
-        let state = &self.peer.0;
+    /// True if its time is over, which is counted once.
+    fn has_expired(&mut self, context: &mut Context<'_>) -> bool {
+        let Connection {
+            peer: Peer(state),
+            patience,
+            requests: known,
+            end,
+            is_over,
+            ..
+        } = self;
         if state.is_stream.load(Ordering::Relaxed) {
             return false;
         }
         let requests = state.requests.load(Ordering::Relaxed);
-        if requests != self.requests {
-            self.requests = requests;
-            self.idle.as_mut().reset(Instant::now() + IDLE_MAX);
+        if requests != *known {
+            *known = requests;
+            end.as_mut().reset(Instant::now() + *patience);
         }
-        self.idle.as_mut().poll(context).is_ready()
+        if !*is_over && end.as_mut().poll(context).is_ready() {
+            *is_over = true;
+            state.connections.note_timeout();
+        }
+        *is_over
+    }
+
+    /// What became of an attempt to receive or send: an error where it has to wait for too long.
+    fn within_time<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        match polled {
+            Poll::Pending if self.has_expired(context) => {
+                Poll::Ready(Err(ErrorKind::TimedOut.into()))
+            }
+            polled => polled,
+        }
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         let was_stream = self.peer.0.is_stream.load(Ordering::Relaxed);
-        self.hub.leave(was_stream);
+        self.peer.0.connections.leave(was_stream);
     }
 }
 
@@ -153,10 +184,8 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.stream).poll_read(context, buffer) {
-            Poll::Pending if self.is_idle(context) => Poll::Ready(Err(ErrorKind::TimedOut.into())),
-            polled => polled,
-        }
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.within_time(polled, context)
     }
 }
 
@@ -166,7 +195,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.within_time(polled, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -182,7 +212,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.within_time(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {
