@@ -10,6 +10,7 @@ use measure::notation::counted;
 
 use crate::args::ServeArguments;
 use crate::failure::Failure;
+use crate::run::progress::Reading;
 use crate::{history, signals};
 
 /// What is waited for.
@@ -34,10 +35,13 @@ pub(crate) fn execute(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
         // The receiver goes away when the command ends by itself.
         let _ = ends.send(Event::Signal);
     });
-    // It may take long, and a signal does not wait for it: what it has not committed, SQLite takes
-    // back the next time.
+    // It may take long, and a signal does not wait for it: what it has not committed is read the
+    // next time.
     thread::spawn(move || {
-        let _ = sender.send(Event::Indexed(archive.update()));
+        let mut reading = Reading::new();
+        let update = archive.update(|read, all| reading.show(read, all));
+        reading.end();
+        let _ = sender.send(Event::Indexed(update));
     });
     while let Ok(Event::Indexed(update)) = events.recv() {
         let update = update?;

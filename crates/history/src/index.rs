@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use measure::RunRecord;
 use measure::metric::Metric;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
+};
 
 use crate::error::HistoryError;
 use crate::facts;
@@ -22,6 +24,8 @@ const VERSION: i64 = 4;
 const BUSY_MAX: Duration = Duration::from_secs(10);
 /// Octets of a file that is read: a record of a day at one interval a second has some 500 MB.
 const OCTETS_MAX: u64 = 2 << 30;
+/// Files that are taken in at a time: what was read before an interruption stays.
+const BATCH: usize = 200;
 
 const TABLES: &str = "
 CREATE TABLE run (
@@ -107,16 +111,36 @@ impl History {
     /// # Errors
     /// The folder cannot be read, or SQLite's error.
     pub fn update(&mut self) -> Result<Update, HistoryError> {
-        let files = folder::files(&self.folder)?;
-        let transaction = self.connection.transaction()?;
-        let mut update = Update::default();
-        let mut known = known(&transaction)?;
-        for file in &files {
+        self.update_and_show(|_, _| {})
+    }
+
+    /// The same; calls `show` after each new or changed file with the number of those that were
+    /// read, and of all that are to be read.
+    ///
+    /// # Errors
+    /// As [`History::update`].
+    pub fn update_and_show(
+        &mut self,
+        mut show: impl FnMut(u64, u64),
+    ) -> Result<Update, HistoryError> {
+        let mut files = folder::files(&self.folder)?;
+        let mut known = known(&self.connection)?;
+        files.retain(|file| {
             let seen = known.remove(&file.name);
-            if seen != Some((file.octets, file.modified_ns)) {
+            seen != Some((file.octets, file.modified_ns))
+        });
+        let (mut update, mut read) = (Update::default(), 0);
+        for batch in files.chunks(BATCH) {
+            let behavior = TransactionBehavior::Immediate;
+            let transaction = self.connection.transaction_with_behavior(behavior)?;
+            for file in batch {
                 update.added += u64::from(take_in(&transaction, file)?);
+                read += 1;
+                show(read, files.len() as u64);
             }
+            transaction.commit()?;
         }
+        let transaction = self.connection.transaction()?;
         for gone in known.keys() {
             transaction.execute("DELETE FROM run WHERE file = ?1", [gone])?;
             update.removed += 1;
@@ -168,8 +192,8 @@ fn schema(connection: &Connection) -> Result<Vec<(String, Option<String>)>, Hist
 }
 
 /// Files that the index has seen, with their sizes and times.
-fn known(transaction: &Transaction<'_>) -> Result<BTreeMap<String, (u64, i64)>, HistoryError> {
-    let mut statement = transaction.prepare("SELECT file, octets, modified_ns FROM run")?;
+fn known(connection: &Connection) -> Result<BTreeMap<String, (u64, i64)>, HistoryError> {
+    let mut statement = connection.prepare("SELECT file, octets, modified_ns FROM run")?;
     let row = |row: &rusqlite::Row<'_>| {
         let octets: i64 = row.get(1)?;
         Ok((row.get(0)?, (octets as u64, row.get(2)?)))

@@ -51,12 +51,13 @@ impl Archive {
     }
 
     /// Brings the index up to date. It is brought up to date for requests too: this is for what
-    /// takes long, the first time.
+    /// takes long, the first time. `show` gets the number of new records that were read, and of
+    /// all of them.
     ///
     /// # Errors
     /// The folder cannot be read, or the index cannot be written.
-    pub fn update(&self) -> Result<Update, HistoryError> {
-        self.0.update()
+    pub fn update(&self, show: impl FnMut(u64, u64)) -> Result<Update, HistoryError> {
+        self.0.update(show)
     }
 }
 

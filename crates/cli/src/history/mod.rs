@@ -11,6 +11,7 @@ use measure::metric::{Metric, TimeUnit};
 use crate::args::experiment::{HistoryArguments, HistoryCommand, Selection};
 use crate::failure::{Failure, print_result};
 use crate::records;
+use crate::run::progress::Reading;
 
 /// Files that are no records, named one by one.
 const UNREADABLE_SHOWN: usize = 3;
@@ -71,7 +72,10 @@ pub(crate) fn execute(arguments: &HistoryArguments) -> Result<ExitCode, Failure>
 /// The records, up to date; files that are none are told.
 fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
     let mut history = History::open(&selection.folder)?;
-    let update = history.update()?;
+    let mut reading = Reading::new();
+    let update = history.update_and_show(|read, all| reading.show(read, all));
+    reading.end();
+    let update = update?;
     warn_of_unreadable(&update);
     if update.runs == 0 {
         let what = format!("no run records in {}", selection.folder.display());

@@ -13,7 +13,7 @@ pub(crate) mod names;
 mod prepared;
 pub(crate) mod processes;
 pub(crate) mod profile;
-mod progress;
+pub(crate) mod progress;
 mod questions;
 mod request;
 mod runner;

@@ -8,7 +8,7 @@ mod line;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::Control;
 use lab::live::{Follower, Live, Next, Phase, Snapshot};
@@ -23,10 +23,10 @@ use line::{Extent, Piece};
 /// A run that has ended and still waits is told of after this: most wait for a moment only.
 const WAIT_UNTOLD: Duration = Duration::from_millis(500);
 
-/// How often the bar shows how many clients are connected before the run.
-const CONNECTING_SHOWN_EACH: Duration = Duration::from_millis(200);
+/// How often a terminal shows how many clients are connected before the run, or records read.
+const SHOWN_EACH: Duration = Duration::from_millis(200);
 /// The same for lines: most runs start before the first.
-const CONNECTING_TOLD_EACH: Duration = Duration::from_secs(2);
+const TOLD_EACH: Duration = Duration::from_secs(2);
 
 /// How long the end of a run waits for what is still to be shown.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -124,6 +124,53 @@ impl Progressing {
                     Piece::failures("failed", counts.connections.failed.total()),
                 ]
             }
+        }
+    }
+}
+
+/// Shows how far the reading of records is, if it takes long.
+pub(crate) struct Reading {
+    began: Instant,
+    shown: Instant,
+    is_bar: bool,
+}
+
+impl Reading {
+    pub(crate) fn new() -> Reading {
+        let began = Instant::now();
+        Reading {
+            began,
+            shown: began,
+            is_bar: streams::columns_of_error().is_some(),
+        }
+    }
+
+    /// `read` of `all` were read.
+    pub(crate) fn show(&mut self, read: u64, all: u64) {
+        let pause = match self.is_bar {
+            true => SHOWN_EACH,
+            false => TOLD_EACH,
+        };
+        if self.shown.elapsed() < pause {
+            return;
+        }
+        self.shown = Instant::now();
+        let all_words = notation::counted(all, "new record");
+        let words = format!("{} of {all_words} read", notation::count(read));
+        match self.is_bar {
+            true => {
+                let extent = Extent::of_queries(read, all, nanos(self.began.elapsed()));
+                let pieces = vec![Piece::first(words)];
+                terminal::replace_line(&line::fitted(&extent, pieces, terminal::columns()));
+            }
+            false => tell!("{words}"),
+        }
+    }
+
+    /// Clears the line.
+    pub(crate) fn end(self) {
+        if self.is_bar {
+            terminal::end_line();
         }
     }
 }
@@ -229,8 +276,8 @@ fn show_connecting(requests: &[RunRequest], form: &Form, control: Arc<Control>) 
         .map(|plan| u64::from(plan.clients))
         .sum();
     let (pause, is_bar) = match form {
-        Form::Bar => (CONNECTING_SHOWN_EACH, true),
-        Form::Lines { .. } => (CONNECTING_TOLD_EACH, false),
+        Form::Bar => (SHOWN_EACH, true),
+        Form::Lines { .. } => (TOLD_EACH, false),
     };
     if clients == 0 {
         return None;

@@ -190,3 +190,28 @@ fn number_of_a_run_leads_to_its_file() {
         assert_eq!(history.file_of(id).unwrap(), None);
     }
 }
+
+#[test]
+fn many_new_records_are_taken_in_by_batches_and_counted() {
+    let folder = Folder::new("search-batches");
+    for number in 0..250 {
+        folder.write(&format!("{number:03}.json"), "{}");
+    }
+    let mut history = History::open(folder.folder()).unwrap();
+    let mut shown = Vec::new();
+    let update = history.update_and_show(|read, all| {
+        assert_eq!(all, 250);
+        if read == 250 {
+            // What an interruption would leave.
+            let seen = History::open(folder.folder()).unwrap();
+            let count = "SELECT count(*) FROM run";
+            let count = seen.connection.query_row(count, [], |row| row.get(0));
+            assert_eq!(count, Ok(200));
+        }
+        shown.push(read);
+    });
+    assert_eq!(update.unwrap().unreadable.len(), 250);
+    assert_eq!(shown, (1..=250).collect::<Vec<u64>>());
+    let again = history.update_and_show(|_, _| panic!("nothing is new"));
+    assert_eq!(again.unwrap().unreadable.len(), 250);
+}

@@ -1,13 +1,14 @@
 //! The index of the folder and the records in it.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use history::{Entry, Filter, History, HistoryError, Unreadable, Update, read_record};
 use measure::RunRecord;
 use measure::ab::{AbComparison, Settings, Side, doubts};
 use measure::metric::Metric;
+use measure::notation::{count, counted};
 use report::trend::{self, Reading};
 use report::{Answer, Collection, Source};
 
@@ -21,10 +22,15 @@ pub(crate) const TREND_RUNS_MAX: u64 = 1_000;
 /// Values of a fact that a form offers.
 const VALUES_MAX: u64 = 200;
 
+/// Pages wait until that many new records are read; of more, they say how far that is.
+const WAITED_FOR_MAX: u64 = 500;
+
 /// The records of a folder.
 pub(crate) struct Store {
     folder: std::path::PathBuf,
     index: Mutex<Index>,
+    /// New records that were read, and all of them, while [`Store::update`] reads them.
+    reading: Mutex<Option<(u64, u64)>>,
 }
 
 struct Index {
@@ -50,6 +56,7 @@ impl Store {
         Ok(Store {
             folder: folder.to_owned(),
             index: Mutex::new(index),
+            reading: Mutex::default(),
         })
     }
 
@@ -63,23 +70,47 @@ impl Store {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows the folder now.
-    pub(crate) fn update(&self) -> Result<Update, HistoryError> {
+    /// Follows the folder now, and shows how far that is.
+    pub(crate) fn update(&self, mut show: impl FnMut(u64, u64)) -> Result<Update, HistoryError> {
         let mut index = self.index();
-        index.update()?;
+        let updated = index.update(|read, all| {
+            *self.reading() = Some((read, all));
+            show(read, all);
+        });
+        *self.reading() = None;
+        updated?;
         Ok(index.newest.clone())
+    }
+
+    fn reading(&self) -> MutexGuard<'_, Option<(u64, u64)>> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How far [`Store::update`] is, if it takes long.
+    fn long_reading(&self) -> Option<(u64, u64)> {
+        match self.index.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                self.reading().filter(|(_, all)| *all > WAITED_FOR_MAX)
+            }
+            Ok(_) | Err(TryLockError::Poisoned(_)) => None,
+        }
     }
 
     /// The index, brought up to date if that was long ago.
     fn current(&self) -> Result<MutexGuard<'_, Index>, HistoryError> {
         let mut index = self.index();
         if index.updated_at.is_none_or(|at| at.elapsed() >= RESCAN) {
-            index.update()?;
+            index.update(|_, _| {})?;
         }
         Ok(index)
     }
 
     pub(crate) fn answer(&self, question: &Question, links: &Links) -> Made {
+        if let Some((read, all)) = self.long_reading() {
+            let (read, all) = (count(read), counted(all, "new record"));
+            let what = format!("{read} of {all} are read. Load this page again.");
+            return pages::error(503, &what, links);
+        }
         let answered = match question {
             Question::List { filter, page } => self.list(filter, *page, links),
             Question::Record { id } => self.record(*id, links),
@@ -204,8 +235,8 @@ impl Store {
 }
 
 impl Index {
-    fn update(&mut self) -> Result<(), HistoryError> {
-        self.newest = self.history.update()?;
+    fn update(&mut self, show: impl FnMut(u64, u64)) -> Result<(), HistoryError> {
+        self.newest = self.history.update_and_show(show)?;
         self.updated_at = Some(Instant::now());
         Ok(())
     }

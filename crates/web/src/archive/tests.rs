@@ -374,3 +374,28 @@ fn policy_allows_the_two_styles_and_no_script() {
         "{policy}"
     );
 }
+
+#[test]
+fn pages_say_how_far_the_first_reading_of_many_records_is() {
+    let folder = Folder::new("archive-reading");
+    for number in 0..501 {
+        folder.write(&format!("{number}.json"), "{}");
+    }
+    let store = Store::open(folder.folder()).unwrap();
+    let question = || Question::parse("/", "").ok().unwrap();
+    store
+        .update(|read, _| {
+            if read == 7 {
+                let made = store.answer(&question(), &Links::default());
+                assert_eq!(made.status, 503);
+                assert!(
+                    made.html.contains("7 of 501 new records are read"),
+                    "{}",
+                    made.html
+                );
+                assert_is_page(&made.html);
+            }
+        })
+        .unwrap();
+    assert_eq!(store.answer(&question(), &Links::default()).status, 200);
+}
