@@ -3,23 +3,32 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
 
 use serde_json::Value;
 use testing::folder::Folder;
-use testing::program::execute;
+use testing::host::is_root_for;
+use testing::prepared;
+use testing::program::{Finished, execute};
 
 const THRONG: &str = env!("CARGO_BIN_EXE_throng");
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/package");
+const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Of `dpkg-deb` (1.21.10 and newer).
-const QUICKLY: &str = "DPKG_DEB_COMPRESSOR_LEVEL=1";
+/// Of `dpkg-deb` (1.21.10 and newer): compressing takes most of the time.
+pub(crate) const QUICKLY: (&str, &str) = ("DPKG_DEB_COMPRESSOR_LEVEL", "1");
+
+/// Where the scripts find mdBook.
+pub(crate) fn prepared_programs() -> (&'static str, String) {
+    let mdbook = prepared::path("mdbook/bin/mdbook");
+    let folder = mdbook.ancestors().nth(3).unwrap();
+    ("THRONG_PREPARED_SERVERS", folder.display().to_string())
+}
 
 /// The binary under test as `packaging/build` builds one: without paths of this machine.
-fn binary_without_paths(folder: &Folder) -> String {
+pub(crate) fn binary_without_paths(folder: &Folder) -> String {
     let binary = folder.path("throng");
     execute(&format!("strip --strip-all -o {binary} {THRONG}")).succeeded();
     let home = || format!("{}/.cargo", env::var("HOME").unwrap());
@@ -32,15 +41,20 @@ fn binary_without_paths(folder: &Folder) -> String {
     binary
 }
 
-/// Writes the packages of a binary to a folder of this name, after `before`; returns its path. They
-/// are compressed little: that takes most of the time.
+/// Writes the packages of a binary to a folder of this name, after `before`; returns its path.
 fn package(folder: &Folder, name: &str, binary: &str, before: &str) -> String {
     let path = folder.path(name);
+    let variables = [(QUICKLY.0, QUICKLY.1.to_owned()), prepared_programs()];
+    let exports = variables.map(|(name, value)| format!("export {name}={value}\n"));
     let script = folder.write(
         &format!("{name}.sh"),
-        format!("{before}\n{QUICKLY} exec \"$@\""),
+        format!("{before}\n{}exec \"$@\"", exports.concat()),
     );
-    execute(&format!("bash {script} {SCRIPT} {path} {binary}")).succeeded();
+    let made = execute(&format!(
+        "bash {script} {PACKAGING}/package {path} {binary}"
+    ));
+    assert!(!made.stderr.contains("left out"), "{}", made.stderr);
+    made.succeeded();
     path
 }
 
@@ -54,9 +68,9 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// The paths of all that is in a folder, but for what dpkg keeps.
+/// The paths of all that is in a folder, but for what dpkg and rpm keep.
 fn tree(folder: &str) -> BTreeSet<String> {
-    let found = execute(&format!("find {folder} -not -path {folder}/var/lib/dpkg/*"));
+    let found = execute(&format!("find {folder} -not -path {folder}/var/lib/*"));
     found.succeeded().lines().map(str::to_owned).collect()
 }
 
@@ -96,9 +110,13 @@ fn check_archive(folder: &Folder, archive: &str) {
         "completions/_throng",
         "completions/throng.fish",
         "docs/README.md",
+        "html/index.html",
+        "html/licenses.txt",
         "scenarios/sinodun.toml",
         "experiments/ceilings/experiment.toml",
+        "deploy/ci/action.yml",
         "deploy/grafana/run.json",
+        "deploy/helm/throng/files/run.json",
         "deploy/prometheus/alerts.yml",
     ] {
         assert!(Path::new(&unpacked(path)).is_file(), "{path}");
@@ -116,8 +134,8 @@ fn check_archive(folder: &Folder, archive: &str) {
 }
 
 /// A root with the libraries of the binary, whose dpkg knows their packages, and nothing else.
-fn bare_root(folder: &Folder) -> String {
-    let root = folder.path("root");
+fn bare_root(folder: &Folder, name: &str) -> String {
+    let root = folder.path(name);
     let libraries = execute(&format!("ldd {THRONG}")).succeeded();
     for library in libraries
         .split_whitespace()
@@ -136,24 +154,10 @@ fn bare_root(folder: &Folder) -> String {
     root
 }
 
-fn check_installation(folder: &Folder, deb: &str) {
-    let root = bare_root(folder);
-    let before = tree(&root);
-    let dpkg = format!("dpkg --root={root} --log={}", folder.path("dpkg.log"));
-    execute(&format!("{dpkg} --install {deb}")).succeeded();
-    let installed = tree(&root);
-    for path in [
-        "bin/kubectl-throng",
-        "share/man/man1/throng-names-records.1.gz",
-        "share/bash-completion/completions/throng",
-        "share/zsh/vendor-completions/_throng",
-        "share/fish/vendor_completions.d/throng.fish",
-    ] {
-        assert!(installed.contains(&format!("{root}/usr/{path}")), "{path}");
-    }
-    assert_eq!(execute(&format!("{dpkg} --verify throng")).succeeded(), "");
+/// Runs the program that is installed in a root, as a user without rights.
+fn check_program(root: &str) {
     let user = format!("chroot --userspec=65534:65534 {root} /usr/bin");
-    let version = execute(&format!("{user}/throng --version")).succeeded();
+    let version = execute(&format!("{user}/kubectl-throng --version")).succeeded();
     assert_eq!(version, format!("throng {VERSION}\n"));
     // Without /proc, /dev and rights: what cannot be read is left out of the record.
     for transport in ["udp", "doh3"] {
@@ -161,11 +165,91 @@ fn check_installation(folder: &Folder, deb: &str) {
         let printed = execute(&line).succeeded();
         assert!(printed.contains("answered"), "{printed}");
     }
+}
+
+/// What packages for distributions have in common, below `/usr`.
+const INSTALLED: [&str; 9] = [
+    "bin/kubectl-throng",
+    "share/man/man1/kubectl-throng.1.gz",
+    "share/man/man1/throng-names-records.1.gz",
+    "share/bash-completion/completions/throng",
+    "share/fish/vendor_completions.d/throng.fish",
+    "share/doc/throng/README.md",
+    "share/doc/throng/docs/README.md",
+    "share/doc/throng/html/index.html",
+    "share/doc/throng/examples/scenarios/sinodun.toml",
+];
+
+fn check_deb_installation(folder: &Folder, deb: &str) {
+    let root = bare_root(folder, "debian");
+    let before = tree(&root);
+    let dpkg = format!("dpkg --root={root} --log={}", folder.path("dpkg.log"));
+    execute(&format!("{dpkg} --install {deb}")).succeeded();
+    let installed = tree(&root);
+    for path in [&INSTALLED[..], &["share/zsh/vendor-completions/_throng"]].concat() {
+        assert!(installed.contains(&format!("{root}/usr/{path}")), "{path}");
+    }
+    assert_eq!(execute(&format!("{dpkg} --verify throng")).succeeded(), "");
+    check_program(&root);
     // The same version once more is an upgrade.
     execute(&format!("{dpkg} --install {deb}")).succeeded();
     assert_eq!(tree(&root), installed);
     execute(&format!("{dpkg} --purge throng")).succeeded();
     assert_eq!(tree(&root), before);
+}
+
+/// rpm with a home in the folder: its database is there.
+fn rpm(folder: &Folder, arguments: &str) -> Finished {
+    execute(&format!("env HOME={} rpm {arguments}", folder.path("home")))
+}
+
+fn check_rpm(folder: &Folder, package: &str) {
+    let query = |option: &str| rpm(folder, &format!("-qp {option} {package}")).succeeded();
+    let requires = query("--requires");
+    for part in ["libc.so.6(GLIBC_2.", "libgcc_s.so.1(GCC_"] {
+        assert!(requires.contains(part), "{requires}");
+    }
+    // Examples may run other programs.
+    assert!(!requires.contains("/bin/"), "{requires}");
+    assert_eq!(query("--scripts --triggers"), "");
+    let licences = query("--licensefiles");
+    let names: Vec<&str> = licences
+        .lines()
+        .filter_map(|it| it.rsplit('/').next())
+        .collect();
+    assert_eq!(names, ["LICENSE-APACHE", "LICENSE-MIT", "third-party.txt"]);
+    let files = query("--list");
+    let files: BTreeSet<&str> = files.lines().collect();
+    for path in [&INSTALLED[..], &["share/zsh/site-functions/_throng"]].concat() {
+        assert!(files.contains(format!("/usr/{path}").as_str()), "{path}");
+    }
+    rpm(folder, &format!("--checksig --nosignature {package}")).succeeded();
+}
+
+fn check_rpm_installation(folder: &Folder, package: &str) {
+    let root = bare_root(folder, "fedora");
+    // Its database knows no package of the libraries.
+    let in_root = |arguments: &str| {
+        let options = format!("--root {root} --dbpath /var/lib/rpm --nodeps");
+        rpm(folder, &format!("{options} {arguments}")).succeeded()
+    };
+    in_root(&format!("--install {package}"));
+    let installed = tree(&root);
+    assert_eq!(in_root("--verify throng"), "");
+    check_program(&root);
+    in_root(&format!("--upgrade --replacepkgs {package}"));
+    assert_eq!(tree(&root), installed);
+    in_root("--erase throng");
+    // Folders stay that the packages of a distribution have.
+    let left: Vec<String> = tree(&root)
+        .into_iter()
+        .filter(|it| it.contains("/usr/"))
+        .collect();
+    assert!(left.iter().all(|path| Path::new(path).is_dir()), "{left:?}");
+    assert!(
+        !left.iter().any(|path| path.ends_with("/throng")),
+        "{left:?}"
+    );
 }
 
 #[test]
@@ -192,7 +276,7 @@ fn packages_are_the_same_each_time_and_install_and_run_and_are_removed() {
         format!("{first}/{found}")
     };
     let sums = execute(&format!("env --chdir={first} sha256sum --check SHA256SUMS"));
-    assert_eq!(sums.succeeded().lines().count(), 3);
+    assert_eq!(sums.succeeded().lines().count(), 4);
     check_bill_of_materials(&named(".cdx.json"));
     check_archive(&folder, &named(".tar.gz"));
 
@@ -201,11 +285,11 @@ fn packages_are_the_same_each_time_and_install_and_run_and_are_removed() {
     for part in ["libc6 (>= 2.", "libgcc-s1 (>= "] {
         assert!(depends.contains(part), "{depends}");
     }
-    let owner = fs::metadata("/proc/self").unwrap().uid();
-    if owner == 0 {
-        check_installation(&folder, &deb);
-    } else {
-        eprintln!("not tried: another root needs the rights of root");
+    let rpm = named(".rpm");
+    check_rpm(&folder, &rpm);
+    if is_root_for("installations in another root") {
+        check_deb_installation(&folder, &deb);
+        check_rpm_installation(&folder, &rpm);
     }
 }
 
@@ -214,9 +298,24 @@ fn binary_that_is_missing_or_has_paths_of_its_machine_is_not_packaged() {
     let folder = Folder::new("package-refused");
     let out = folder.path("out");
     let missing = folder.path("missing");
-    let refused = execute(&format!("{SCRIPT} {out} {missing}"));
+    let refused = execute(&format!("{PACKAGING}/package {out} {missing}"));
     refused.refused_with(&format!("no program `{missing}`"), "packaging/build");
-    let refused = execute(&format!("{SCRIPT} {out} {THRONG}"));
+    let refused = execute(&format!("{PACKAGING}/package {out} {THRONG}"));
     refused.refused_with("has paths of the machine", "packaging/build");
     assert_eq!(names(&out), [""; 0]);
+}
+
+#[test]
+fn what_lacks_its_program_is_left_out_or_refused_with_what_installs_it() {
+    let folder = Folder::new("package-programs");
+    let check = |call: &str| {
+        let common = format!("{PACKAGING}/parts/begin.bash");
+        let script = format!(". {common}; PATH=/nowhere\n{call}\n");
+        execute(&format!("bash {}", folder.write("check.sh", script)))
+    };
+    let left_out = check("! can_make rpmbuild 'the .rpm'");
+    let line = "left out: the .rpm; `rpmbuild` is not installed: apt-get install rpm\n";
+    assert_eq!(left_out.stderr, line);
+    left_out.succeeded();
+    check("require gpg").refused_with("`gpg` is not installed", "apt-get install gnupg");
 }
