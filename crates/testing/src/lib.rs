@@ -10,6 +10,7 @@
 //! * [`prepared`]: files that `servers/prepare` makes.
 //! * [`browser`]: pages in Chromium.
 //! * [`wait`]: waits for what another process does.
+//! * [`yaml`]: documents in YAML, as values.
 //!
 //! Only tests depend on this crate.
 #![forbid(unsafe_code)]
@@ -26,3 +27,4 @@ pub mod program;
 pub mod quiet;
 pub mod timed;
 pub mod wait;
+pub mod yaml;

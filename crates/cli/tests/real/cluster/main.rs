@@ -13,6 +13,7 @@ use bed::Cluster;
 mod articles;
 mod bed;
 mod cells;
+mod chart;
 mod ends;
 mod fleet;
 mod image;
@@ -32,6 +33,7 @@ fn servers_in_pods_are_cells_and_fleets_are_exact() {
     thread::scope(|scope| {
         scope.spawn(|| run(articles::CASES, &cluster));
         scope.spawn(|| run(cells::CASES, &cluster));
+        scope.spawn(|| run(chart::CASES, &cluster));
         scope.spawn(|| run(kubelet::CASES, &cluster));
         scope.spawn(|| run(image::CASES, &cluster));
         // In namespaces of their own.

@@ -7,11 +7,13 @@ use testing::host::is_root_for;
 
 use crate::copy::{Copy, Place, printed};
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 10] = [
     "servers/prepare",
     "servers/debian13.sha256",
     "servers/coredns/go.mod",
     "servers/coredns/go.sum",
+    "servers/helm/go.mod",
+    "servers/helm/go.sum",
     "servers/kubernetes/go.mod",
     "servers/kubernetes/go.sum",
     "servers/axe.txt",
@@ -20,7 +22,7 @@ const FILES: [&str; 8] = [
 /// A package as servers/debian13.sha256 has it.
 const KNOWN: &str = include_str!("../../../../../servers/debian13.sha256");
 /// Each of them.
-const ALL: [&str; 5] = ["axe", "coredns", "debian13", "kubernetes", "mdbook"];
+const ALL: [&str; 6] = ["axe", "coredns", "debian13", "helm", "kubernetes", "mdbook"];
 
 /// Stand-ins that note in the file `made` what they were asked to make; building fails as long as
 /// there is a file `broken`.
@@ -132,7 +134,7 @@ fn what_was_not_finished_is_made_anew() {
     prepare(&copy);
     // Each build that fails is tried once more.
     let coredns = ["coredns"; 4];
-    let others = ["debian13", "kubernetes", "mdbook"];
+    let others = ["debian13", "helm", "kubernetes", "mdbook"];
     assert_eq!(made(&place), [&["axe"][..], &coredns, &others].concat());
 }
 
