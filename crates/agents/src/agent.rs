@@ -21,7 +21,7 @@ const SETUP_MAX: Duration = Duration::from_secs(120);
 /// An order for an agent.
 #[derive(Debug, PartialEq)]
 pub enum Order {
-    /// It has dialled its lead and takes part in the run.
+    /// It has dialled its lead and takes part in the run, with this number.
     Seated {
         /// Its number, from 0.
         index: u32,

@@ -46,7 +46,7 @@ pub use frame::{Decoder, FrameError, encode};
 pub use inputs::{Inputs, Part, hash as content_hash};
 pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, SoFar, Why};
 pub use message::{FromAgent, Hello, ToAgent, Told};
-pub use seats::{Join, Refusal, Seats};
+pub use seats::{Join, Quorum, Refusal, Seats};
 
 /// How long an agent continues without a message from its lead on another host.
 pub const DEAD_MAN: Duration = Duration::from_secs(10);

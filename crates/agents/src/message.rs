@@ -16,7 +16,8 @@ const PROTOCOL: u32 = 5;
 /// A message of a lead.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToAgent {
-    /// To an agent that has dialled: it takes part in the run.
+    /// To an agent that has dialled: it takes part in the run. The lead says it again when the run
+    /// begins, because agents that did not come have no number then.
     Seated {
         /// Its number, from 0.
         index: u32,

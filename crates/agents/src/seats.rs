@@ -44,20 +44,31 @@ impl Refusal {
     }
 }
 
+/// How many agents a run is to have, and how many are enough to begin when the wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quorum {
+    /// All of them.
+    pub agents: u32,
+    /// The fewest that are enough.
+    pub min: u32,
+}
+
 /// The agent of each number.
 #[derive(Debug)]
 pub struct Seats {
     own: Hello,
+    min: u32,
     names: Vec<Option<String>>,
     is_closed: bool,
 }
 
 impl Seats {
-    /// For `count` agents, which have to be the same program as their lead.
-    pub fn new(own: Hello, count: u32) -> Self {
+    /// Seats for these agents, which have to be the same program as their lead.
+    pub fn new(own: Hello, quorum: Quorum) -> Self {
         Seats {
             own,
-            names: vec![None; count as usize],
+            min: quorum.min,
+            names: vec![None; quorum.agents as usize],
             is_closed: false,
         }
     }
@@ -85,6 +96,12 @@ impl Seats {
     /// Frees the seat of an agent that has gone before the run.
     pub fn free(&mut self, index: usize) {
         self.names[index] = None;
+    }
+
+    /// Whether the run can begin: all agents are there, or the wait is over and these are enough.
+    pub fn can_begin(&self, is_time: bool) -> bool {
+        let present = self.names.iter().flatten().count();
+        present == self.names.len() || is_time && present >= self.min as usize
     }
 
     /// Begins the run with the seated agents: all others are late.
@@ -120,7 +137,7 @@ mod tests {
     #[test]
     fn each_number_has_one_agent_and_latecomers_have_none() {
         let own = Hello::new("aa".to_owned(), (4, 4_096), None);
-        let mut seats = Seats::new(own, 2);
+        let mut seats = Seats::new(own, Quorum { agents: 2, min: 2 });
         assert_eq!(seats.take(&join(1, "b", "aa")), Ok(()));
         let taken = Refusal::Taken("b".to_owned());
         assert_eq!(seats.take(&join(1, "c", "aa")), Err(taken.clone()));
@@ -138,5 +155,23 @@ mod tests {
         assert_eq!(seats.take(&join(0, "d", "aa")), Err(Refusal::Late));
         let codes = [taken, other, Refusal::Late].map(|it| it.exit_code());
         assert_eq!(codes, [95, 95, 96]);
+    }
+
+    #[test]
+    fn run_begins_with_all_agents_or_with_enough_of_them_when_it_is_time() {
+        let own = Hello::new("aa".to_owned(), (4, 4_096), None);
+        let mut seats = Seats::new(own, Quorum { agents: 3, min: 2 });
+        seats.take(&join(0, "a", "aa")).unwrap();
+        assert!(!seats.can_begin(true));
+        seats.take(&join(2, "c", "aa")).unwrap();
+        assert!(!seats.can_begin(false));
+        assert!(seats.can_begin(true));
+        // One that has gone counts no longer.
+        seats.free(0);
+        assert!(!seats.can_begin(true));
+        for index in [0, 1] {
+            seats.take(&join(index, "b", "aa")).unwrap();
+        }
+        assert!(seats.can_begin(false));
     }
 }

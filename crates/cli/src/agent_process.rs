@@ -68,6 +68,8 @@ fn on_end(end: &End) -> i32 {
 /// Does what the lead says, one task after the other.
 pub(crate) fn execute(connection: &mut Connection, place: AgentIndex) -> Result<(), Failure> {
     while let Some(task) = connection.next_task() {
+        let seat = connection.final_seat();
+        let place = seat.map_or(place, |(index, count)| AgentIndex { index, count });
         perform(connection, task, place)?;
     }
     Ok(())

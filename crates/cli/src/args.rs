@@ -547,6 +547,8 @@ pub(crate) enum ReportFormat {
     Csv,
     /// One run of several agents: a row per agent, as CSV
     CsvAgents,
+    /// The same: a row per agent and interval, as CSV
+    CsvAgentIntervals,
     /// One run: its record; several: their figures (.json)
     Json,
     /// The metrics schema of DNS-OARC, one object per line (.jsonl)

@@ -80,7 +80,9 @@ fn render_answer(answer: &Answer, file: &str, format: ReportFormat) -> Result<St
         ReportFormat::Html => ::report::html::render(&answer.document(file)),
         ReportFormat::Markdown => ::report::plain::markdown(&answer.document(file)),
         ReportFormat::Csv => answer.csv(),
-        ReportFormat::CsvAgents => return Err(not_of_one_run(file)),
+        ReportFormat::CsvAgents | ReportFormat::CsvAgentIntervals => {
+            return Err(not_of_one_run(file));
+        }
         ReportFormat::Json => answer.json(),
         ReportFormat::DnsMetrics => {
             return Err(Failure::usage(
@@ -94,7 +96,7 @@ fn render_answer(answer: &Answer, file: &str, format: ReportFormat) -> Result<St
 /// Agents are those of one run.
 fn not_of_one_run(what: &str) -> Failure {
     Failure::usage(
-        format!("{what}: csv-agents is of one run"),
+        format!("{what}: rows of agents are of one run"),
         "give it one run record, as --record keeps it",
     )
 }
@@ -163,6 +165,9 @@ fn render(
             ReportFormat::Json => return Ok(::report::json::render(record)),
             ReportFormat::Csv => return Ok(::report::csv::render(record)),
             ReportFormat::CsvAgents => return Ok(::report::agents::render_csv(record)),
+            ReportFormat::CsvAgentIntervals => {
+                return Ok(::report::agents::render_series_csv(record));
+            }
             ReportFormat::Html | ReportFormat::Markdown | ReportFormat::DnsMetrics => {}
         }
     }
@@ -176,7 +181,7 @@ fn render(
         ReportFormat::Html => ::report::html::render(&document()),
         ReportFormat::Markdown => ::report::plain::markdown(&document()),
         ReportFormat::Csv => ::report::collection::csv(collection),
-        ReportFormat::CsvAgents => {
+        ReportFormat::CsvAgents | ReportFormat::CsvAgentIntervals => {
             return Err(not_of_one_run(&format!("{runs} runs")));
         }
         ReportFormat::Json => ::report::collection::json(collection),

@@ -123,6 +123,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
             clock_error_us: Some(500),
             ..Agent::default()
         }],
+        absent_agents: Vec::new(),
         merged_by_force: Vec::new(),
         phases: Phases {
             run_ns: seconds * SECOND,

@@ -48,8 +48,9 @@
 //! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
 //!   a server; `line`: what a delay line did.
 //! * `observation`: server and host metrics during the run, on the run's clock, in bounded memory.
-//! * `agent_counts`: counts of one of several agents; `degraded`: the part of a run after the loss
-//!   of an agent.
+//! * `agent_counts`: counts of one of several agents; `agent_series`: the same over time, in few
+//!   figures; `absent`: agents that a run began without; `degraded`: the part of a run after the
+//!   loss of an agent.
 //! * `steady_state`: how a run began, what it sustained and whether it drifted, from the
 //!   intervals of any record.
 //! * `statistics`: statistics of runs and of intervals: medians, bootstrap, rank tests, trends,
@@ -61,8 +62,10 @@
 pub mod ab;
 pub mod abort;
 mod aborted;
+pub mod absent;
 mod achieved;
 mod agent_counts;
+pub mod agent_series;
 pub mod around;
 pub mod capacity;
 pub mod client_latency;
@@ -120,7 +123,9 @@ mod zero;
 
 pub use ab::AbComparison;
 pub use aborted::Aborted;
+pub use absent::AbsentAgent;
 pub use agent_counts::AgentCounts;
+pub use agent_series::AgentSeries;
 pub use around::Around;
 pub use capacity::Capacity;
 pub use comparison::Comparison;

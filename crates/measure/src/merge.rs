@@ -331,6 +331,7 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     merged.instances = both(merged.instances.take(), record.instances, Instances::merge);
     merged.degraded = joined(merged.degraded.take(), record.degraded);
     Timeline::join(&mut merged.timeline, record.timeline.as_ref());
+    merged.absent_agents.append(&mut record.absent_agents);
     merged.observations.append(&mut record.observations);
     merged.events.append(&mut record.events);
     add_new(&mut merged.warnings, record.warnings);

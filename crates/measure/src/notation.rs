@@ -3,7 +3,11 @@
 //! Four significant digits for latencies and bit rates, which is about what a histogram bucket
 //! carries; every result names its unit except a bare count.
 
+use std::fmt::Display;
 use std::time::Duration;
+
+/// Items that are named of a list in a sentence.
+const FEW: usize = 8;
 
 /// A count with thousands separators: `1,234,567`.
 pub fn count(value: u64) -> String {
@@ -125,6 +129,20 @@ pub fn counted(value: u64, noun: &str) -> String {
         (_, Some(stem)) => format!("{number} {stem}ies"),
         (_, None) => format!("{number} {noun}s"),
     }
+}
+
+/// The first of several items, and how many there are beside them: `a, b and 3 more`.
+pub fn first_few<T: Display>(items: &[T]) -> String {
+    let (first, rest) = items.split_at(items.len().min(FEW));
+    let mut text = first
+        .iter()
+        .map(T::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if !rest.is_empty() {
+        text.push_str(&format!(" and {} more", rest.len()));
+    }
+    text
 }
 
 /// Four significant digits in the largest unit that keeps the number at 1 or above.

@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::aborted::Aborted;
+use crate::absent::AbsentAgent;
 use crate::agent_counts::AgentCounts;
+use crate::agent_series::AgentSeries;
 use crate::counts::{Connections, WireCounts};
 use crate::degraded::Degraded;
 use crate::event::Event;
@@ -80,6 +82,10 @@ pub struct RunRecord {
     /// have one for all agents of a host.
     #[serde(default, alias = "runs", skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Agent>,
+    /// Agents that were asked for and had not come when the run began; nothing of the load was
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent_agents: Vec<AbsentAgent>,
     /// Why its runs were not one concurrent load on one target, and were merged nevertheless
     /// (`throng merge --force`), one sentence each. Rates over all of it never existed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -231,6 +237,10 @@ pub struct Agent {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<AgentCounts>,
+    /// What it did over time; none if it was the only one, or in a record of a version that did not
+    /// write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<AgentSeries>,
 }
 
 impl Agent {
@@ -460,6 +470,8 @@ impl RunRecord {
                 "a worker is of the agent at position {agent}, of {agents}"
             ));
         }
+        let mut series = self.agents.iter().filter_map(|agent| agent.series.as_ref());
+        series.try_for_each(AgentSeries::check)?;
         let agents_max = self.agent_count.max(self.generators);
         if self.agents.len() as u64 > agents_max {
             let agents = self.agents.len();

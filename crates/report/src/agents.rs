@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use measure::RunRecord;
+use measure::agent_series::AgentStep;
 use measure::notation::{count, counted, decimal, latency, rate, share};
 use measure::record::Agent;
 
+use crate::chart::{Axis, Chart, Form, Point, SERIES_MAX, Scale, Series, Unit};
 use crate::csv;
 use crate::document::{Column, Sheet};
+use crate::over_time::Timeline;
 use crate::text::figures::or_dash;
 
 /// Agents that the text has.
@@ -76,6 +79,18 @@ impl AgentRow<'_> {
     }
 }
 
+/// All agents, those that differ first; of equals in the order of the record.
+fn sorted_rows(record: &RunRecord) -> Vec<AgentRow<'_>> {
+    let mut rows = rows(record);
+    rows.sort_by(|a, b| {
+        let is_free = |it: &AgentRow<'_>| it.agent.limited_by.is_none();
+        let by_rule = is_free(a).cmp(&is_free(b));
+        let by_lost = b.lost_share().total_cmp(&a.lost_share());
+        by_rule.then(by_lost).then(b.late_ns().cmp(&a.late_ns()))
+    });
+    rows
+}
+
 /// A row for each agent, `most` at most; none where there is only one.
 pub(crate) fn sheet(record: &RunRecord, prefix: &str, most: usize) -> Sheet {
     let columns = vec![
@@ -91,14 +106,7 @@ pub(crate) fn sheet(record: &RunRecord, prefix: &str, most: usize) -> Sheet {
         Column::words("limited by"),
     ];
     let mut sheet = Sheet::new(&format!("{prefix}agents"), "Agents", columns);
-    let mut rows = rows(record);
-    // Of equals in the order of the record.
-    rows.sort_by(|a, b| {
-        let is_free = |it: &AgentRow<'_>| it.agent.limited_by.is_none();
-        let by_rule = is_free(a).cmp(&is_free(b));
-        let by_lost = b.lost_share().total_cmp(&a.lost_share());
-        by_rule.then(by_lost).then(b.late_ns().cmp(&a.late_ns()))
-    });
+    let rows = sorted_rows(record);
     let shown = rows.iter().take(most);
     sheet.rows = shown.map(|row| cells(record, row)).collect();
     drop_unknown(&mut sheet);
@@ -210,10 +218,113 @@ fn csv_cells(record: &RunRecord, row: &AgentRow<'_>) -> [String; CSV_COLUMNS.len
     cells.map(Option::unwrap_or_default)
 }
 
+/// Columns of [`render_series_csv`].
+const SERIES_COLUMNS: [&str; 8] = [
+    "agent",
+    "name",
+    "start_s",
+    "end_s",
+    "sent_queries",
+    "responses",
+    "lost_queries",
+    "latency_p99_us",
+];
+
+/// What each agent of a run did over time as CSV, a row for each agent and step; the header alone
+/// where the record does not have it.
+pub fn render_series_csv(record: &RunRecord) -> String {
+    let mut text = String::new();
+    csv::push_row(&mut text, SERIES_COLUMNS.into_iter().map(str::to_owned));
+    let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    let us = |ns: u64| format!("{:.3}", ns as f64 / 1e3);
+    for row in rows(record) {
+        let name = record.agent_name(row.position);
+        for step in steps(row.agent) {
+            let cells: [String; SERIES_COLUMNS.len()] = [
+                (row.position + 1).to_string(),
+                name.clone(),
+                seconds(step.start_us),
+                seconds(step.end_us),
+                step.sent.to_string(),
+                step.responses.to_string(),
+                step.lost.to_string(),
+                step.latency_p99_max_ns.map_or_else(String::new, us),
+            ];
+            csv::push_row(&mut text, cells.into_iter());
+        }
+    }
+    text
+}
+
+fn steps(agent: &Agent) -> impl Iterator<Item = AgentStep> {
+    agent.series.iter().flat_map(|series| series.steps())
+}
+
+/// Responses a second of those agents that the table has first; none where the record does not say.
+pub(crate) fn chart(record: &RunRecord, prefix: &str) -> Option<Chart> {
+    let timeline = Timeline::new(record, prefix);
+    let rows = sorted_rows(record);
+    let shown = &rows[..rows.len().min(SERIES_MAX)];
+    let id = timeline.id("agent-rates");
+    let columns = [
+        Column::words("agent"),
+        Column::figures("least, qps"),
+        Column::figures("greatest, qps"),
+        Column::figures("highest p99"),
+    ];
+    let mut sheet = Sheet::new(&format!("{id}-figures"), "", columns.to_vec());
+    let mut series = Vec::new();
+    for (look, row) in shown.iter().enumerate() {
+        let name = record.agent_name(row.position);
+        let within = steps(row.agent).filter(|it| it.end_us <= record.measured_ns.div_ceil(1_000));
+        let within: Vec<AgentStep> = within.filter(|it| it.seconds() > 0.0).collect();
+        let rate = |step: &AgentStep| step.responses as f64 / step.seconds();
+        let rates = || within.iter().map(rate);
+        let slowest = within.iter().filter_map(|it| it.latency_p99_max_ns).max();
+        let qps = |qps: Option<f64>| qps.map_or_else(|| UNKNOWN.to_owned(), |it| decimal(it, 1));
+        sheet.rows.push(vec![
+            name.clone(),
+            qps(rates().reduce(f64::min)),
+            qps(rates().reduce(f64::max)),
+            or_dash(slowest),
+        ]);
+        let point = |step: &AgentStep| {
+            let middle_ns = step.start_us.midpoint(step.end_us) * 1_000;
+            Point::new(timeline.time(middle_ns), rate(step))
+        };
+        series.push(Series {
+            name,
+            form: Form::Line,
+            look,
+            points: within.iter().map(point).collect(),
+        });
+    }
+    let mut notes = vec!["`throng report --format csv-agent-intervals` has every step".to_owned()];
+    if let more @ 1.. = rows.len() - shown.len() {
+        let more = counted(more as u64, "agent");
+        notes.push(format!(
+            "{more} more; those shown are the first of the table"
+        ));
+    }
+    let chart = Chart {
+        id,
+        title: "Responses of each agent".to_owned(),
+        description: "Responses a second, as each agent counted them.".to_owned(),
+        x: timeline.time_axis(),
+        y: Axis::new("responses a second", Scale::FromZero, Unit::Number),
+        series,
+        marks: Vec::new(),
+        sheet,
+        notes,
+    };
+    chart.is_worthwhile().then_some(chart)
+}
+
 #[cfg(test)]
 mod tests {
+    use measure::agent_series::SeriesBuilder;
     use measure::record::{AgentClock, Placement};
-    use measure::{AgentCounts, WorkerFacts};
+    use measure::{AgentCounts, AgentSeries, Interval, WorkerFacts};
 
     use super::*;
     use crate::example;
@@ -259,6 +370,47 @@ mod tests {
             }
         }
         record
+    }
+
+    /// What one of ten agents did in two intervals.
+    fn series() -> AgentSeries {
+        let mut series = SeriesBuilder::new(10);
+        for number in 0..2 {
+            let mut interval = Interval {
+                start_ns: number * 1_000_000_000,
+                end_ns: (number + 1) * 1_000_000_000,
+                ..Interval::default()
+            };
+            (interval.counts.sent, interval.counts.responses) = (500, 490 + number);
+            interval.counts.timeouts = number;
+            series.push(&interval);
+        }
+        series.until(u64::MAX)
+    }
+
+    #[test]
+    fn series_of_agents_are_rows_and_lines() {
+        let mut record = fleet(10);
+        assert!(chart(&record, "").is_none());
+        assert_eq!(render_series_csv(&record).lines().count(), 1);
+        for agent in &mut record.agents {
+            agent.series = Some(series());
+        }
+        let csv = render_series_csv(&record);
+        let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
+        assert_eq!(rows.len(), 21);
+        assert_eq!(rows[4], "2,host-1,1.000000,2.000000,500,491,1,");
+        let chart = chart(&record, "").unwrap();
+        assert_eq!(chart.series.len(), SERIES_MAX);
+        let points = chart.series[0].points.iter().map(|it| (it.x, it.y));
+        let expected = [(0.5, Some(490.0)), (1.5, Some(491.0))];
+        assert_eq!(points.collect::<Vec<_>>(), expected);
+        assert_eq!(chart.sheet.rows[0], ["host-0", "490.0", "491.0", "-"]);
+        assert!(
+            chart.notes[1].starts_with("4 agents more"),
+            "{:?}",
+            chart.notes
+        );
     }
 
     fn lines(record: &RunRecord, most: usize) -> Vec<String> {

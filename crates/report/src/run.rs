@@ -446,6 +446,7 @@ fn generator(record: &RunRecord, prefix: &str) -> Section {
     }
     let agents = agents::sheet(record, prefix, usize::MAX);
     blocks.extend((!agents.rows.is_empty()).then_some(Block::Sheet(agents)));
+    blocks.extend(agents::chart(record, prefix).map(Block::from));
     blocks.push(Block::Sheet(sheet));
     Section::new("Generator, scenario and host", blocks)
 }

@@ -8,7 +8,9 @@
 use std::fmt::Write;
 
 use measure::counts::{ENDS, rcode_name};
-use measure::notation::{bit_rate, count, counted, decimal, latency, rate, seconds, share};
+use measure::notation::{
+    bit_rate, count, counted, decimal, first_few, latency, rate, seconds, share,
+};
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
 use measure::{
@@ -221,9 +223,6 @@ pub(crate) fn scenario_facts(record: &RunRecord) -> Vec<(&'static str, String)> 
     facts
 }
 
-/// Agents that are named in a line.
-const AGENTS_NAMED: usize = 8;
-
 /// The agents of a run that was led on several hosts, and how well they started together; empty of
 /// other runs.
 fn named_agents(record: &RunRecord) -> String {
@@ -235,11 +234,11 @@ fn named_agents(record: &RunRecord) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let mut words = format!("{}: ", names.len());
-    words.push_str(&names[..names.len().min(AGENTS_NAMED)].join(", "));
-    if names.len() > AGENTS_NAMED {
-        words.push_str(&format!(" and {} more", names.len() - AGENTS_NAMED));
-    }
+    let of_all = match record.absent_agents.len() {
+        0 => String::new(),
+        absent => format!(" of {}", names.len() + absent),
+    };
+    let mut words = format!("{}{of_all}: {}", names.len(), first_few(&names));
     let clocks = record.agents.iter().filter_map(|agent| agent.clock);
     if let Some(bound_ns) = clocks.map(|clock| clock.start_bound_ns).max() {
         words.push_str(&format!(

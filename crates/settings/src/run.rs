@@ -177,6 +177,9 @@ pub struct Generator {
     )]
     #[schemars(with = "Option<u64>")]
     pub barrier_timeout: Option<Duration>,
+    /// Agents that are enough to begin after that time; none for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_agents: Option<u32>,
     /// The command that reaches them; none for that of OpenSSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
@@ -208,6 +211,7 @@ impl Default for Generator {
             listen: None,
             keys: None,
             barrier_timeout: None,
+            min_agents: None,
             ssh: None,
             cpus: Vec::new(),
             local_addresses: Vec::new(),

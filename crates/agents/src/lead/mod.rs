@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use engine::{Gathering, Progress};
 use load::Plan;
+use measure::agent_series::SeriesBuilder;
 use measure::record::AgentClock;
-use measure::{Degraded, Interval, Intervals, RunRecord};
+use measure::{AgentSeries, Degraded, Interval, Intervals, RunRecord};
 use proto::Instant;
 use settings::OnAgentLoss;
 
@@ -144,6 +145,8 @@ pub struct Outcome {
     pub degraded: Option<Degraded>,
     /// Clock offsets of agents on other hosts.
     pub clocks: Vec<Option<AgentClock>>,
+    /// What each agent did over time, until the end of `intervals`; none while the run goes on.
+    pub series: Vec<AgentSeries>,
     /// When the measured run began, by the lead's clock.
     pub run_start: Instant,
 }
@@ -166,6 +169,7 @@ impl SoFar {
             intervals,
             degraded: None,
             clocks: self.clocks,
+            series: Vec::new(),
             run_start: self.run_start,
         })
     }
@@ -197,6 +201,8 @@ pub struct Lead {
     /// Those of each group, if they are shown.
     groups: Option<Gathering>,
     checkpoints: Checkpoints,
+    /// What each agent did over time.
+    series: Vec<SeriesBuilder>,
 }
 
 /// A start proposed to the agents.
@@ -244,6 +250,7 @@ impl Lead {
             gathering: Gathering::at((0..count).map(place), 1),
             groups: None,
             checkpoints: Checkpoints::new(count),
+            series: vec![SeriesBuilder::new(count); count],
         }
     }
 
@@ -391,6 +398,7 @@ impl Lead {
                 link.stalled = Duration::ZERO;
                 self.add_groups(agent, groups)?;
                 self.checkpoints.add(agent, &all);
+                self.series[agent].push(&all);
                 self.gathering.add(place(agent), *all);
             }
             FromAgent::Checkpoint(record) => {
@@ -665,7 +673,10 @@ impl Lead {
         let none = || failed((0, "there is no result of all agents".to_owned()));
         let run_start = self.run_start.ok_or_else(none)?;
         let ended = self.checkpoints.finish().map_err(failed)?;
+        let end_ns = ended.intervals.as_ref().map_or(u64::MAX, Intervals::end_ns);
+        let series = self.series.iter().map(|it| it.until(end_ns));
         Ok(Outcome {
+            series: series.collect(),
             records: ended.records,
             intervals: match ended.intervals {
                 Some(intervals) => intervals,

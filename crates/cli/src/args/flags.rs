@@ -102,7 +102,7 @@ const POSTS: &str = "decides which host gets the results";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 154] = [
+pub(crate) const FLAGS: [Flag; 155] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -226,6 +226,7 @@ pub(crate) const FLAGS: [Flag; 154] = [
     run("listen").at(At::Server).needs("keys").by_user(OPENS),
     run("keys").at(At::Server).needs("listen").by_user(OPENS),
     run("barrier-timeout").at(At::Server).needs("listen"),
+    run("min-agents").at(At::Server).needs("listen"),
     run("on-agent-loss").at(At::Sockets),
     run("cpus").at(At::Sockets),
     group("local-address").asked_by(Calls::All),

@@ -224,6 +224,15 @@ pub(crate) struct RunArguments {
     /// How long to wait for agents that dial --listen [default: 5m]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Generator")]
     pub(crate) barrier_timeout: Option<Duration>,
+    /// Agents with which the run begins if not all --agents have dialled --listen by the
+    /// --barrier-timeout [default: all]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = count_within::<u32>(1..=1_024),
+        help_heading = "Generator"
+    )]
+    pub(crate) min_agents: Option<u32>,
     /// What to do when one of several agents is lost [default: end; a run of more than 30
     /// minutes has none]
     #[arg(long, value_name = "WAY", help_heading = "Generator",

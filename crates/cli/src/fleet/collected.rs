@@ -148,7 +148,7 @@ fn check(run: &Run) -> Result<(), Failure> {
         None => Ok(()),
         Some((flag, _)) => Err(Failure::usage(
             format!("{flag} is decided by the fleet"),
-            "leave it out behind `--`; --agents N stands before it",
+            "leave it out behind `--`; --agents and --min-agents stand before it",
         )),
     }
 }

@@ -45,6 +45,12 @@ pub(super) fn run(
     arguments: &FleetRunArguments,
     experiment: &ExperimentRun,
 ) -> Result<ExitCode, Failure> {
+    if arguments.pods.min_agents.is_some() {
+        return Err(Failure::usage(
+            "--min-agents cannot be used with an experiment, whose runs must have equal load",
+            "leave it out, or give as many --agents as there is room for",
+        ));
+    }
     let pods = fleet_pods(&arguments.pods, Vec::new())?;
     let kubectl = kubectl_words(&arguments.kubectl.kubectl)?;
     let output = experiment::output(experiment);

@@ -7,13 +7,15 @@ use lab::kubernetes::{
     Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState, objects, to_yaml,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, ExitCode};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::thread;
 
-use super::causes::with_causes;
+use super::causes::annotated;
 use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
 use super::watch::{Look, Watch};
 use super::{collected, experiment};
@@ -21,6 +23,7 @@ use crate::args::fleet::{
     AttachArguments, FleetRunArguments, OfRunArguments, PodsArguments, StatusArguments,
 };
 use crate::failure::{Failure, print};
+use crate::run::quorum;
 use crate::signals::{self, BY_SIGNAL};
 
 /// The program in the image.
@@ -187,7 +190,8 @@ impl Made {
             true => std::mem::take(&mut inputs.contents),
             false => Inputs::default(),
         };
-        let command = collected::led(&arguments.command, &FleetPods::flags(arguments.agents));
+        let flags = FleetPods::flags(arguments.agents, arguments.min_agents);
+        let command = collected::led(&arguments.command, &flags);
         let pods = fleet_pods(arguments, command)?;
         Ok(Made {
             objects: objects(&pods, &make_keys()?, &inputs),
@@ -204,6 +208,7 @@ pub(super) fn fleet_pods(
 ) -> Result<FleetPods, Failure> {
     let labels = arguments.node_selector.iter().map(|text| label(text));
     let tolerations = arguments.toleration.iter().map(|it| toleration(it));
+    quorum(arguments.agents, arguments.min_agents)?;
     Ok(FleetPods {
         name: match &arguments.name {
             Some(name) => checked_name(name)?.to_owned(),
@@ -212,6 +217,7 @@ pub(super) fn fleet_pods(
         namespace: arguments.namespace.clone(),
         image: arguments.image.clone(),
         agents: arguments.agents,
+        min_agents: arguments.min_agents,
         cpus: arguments.cpus.clone(),
         memory: arguments.memory.clone(),
         node_selector: labels.collect::<Result<_, _>>()?,
@@ -447,13 +453,20 @@ impl<'a> Client<'a> {
                 format!("`throng fleet attach {}` follows it to its end", self.name),
             ));
         };
+        let mut known = BTreeMap::new();
+        let mut backends = |address: IpAddr| {
+            let found = known.entry(address);
+            found
+                .or_insert_with(|| self.cluster.backends(address))
+                .clone()
+        };
         for (name, written) in &offered.files {
             let content = self.file(&lead.name, (name, written))?;
             if name == OUTPUT {
                 print(&String::from_utf8_lossy(&content))?;
                 continue;
             }
-            self.write(name, &with_causes(content, &pods))?;
+            self.write(name, &annotated(content, &pods, &mut backends))?;
         }
         // It ends the lead, which may end the command in its pod before that is over: the files are
         // here, and what is left of the run is removed.

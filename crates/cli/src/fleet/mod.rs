@@ -5,6 +5,7 @@ mod collected;
 mod experiment;
 mod kubernetes;
 mod lead;
+mod neighbours;
 mod waiting;
 mod watch;
 

@@ -1,5 +1,6 @@
 //! What becomes of the pods of a fleet while a command waits for them.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use lab::kubernetes::{ClusterError, Pod, PodState};
@@ -18,6 +19,8 @@ pub(super) struct Watch {
     silent: Option<Instant>,
     /// Since when each pod is in its state.
     since: Vec<(Pod, Instant)>,
+    /// Pods that cannot start and are not needed, which the user knows of.
+    noted: BTreeSet<String>,
 }
 
 /// What was seen of the pods.
@@ -26,7 +29,7 @@ pub(super) enum Look {
     Nothing,
     /// These.
     Pods(Vec<Pod>),
-    /// One of the pods cannot start.
+    /// A pod that is needed cannot start.
     Trouble(Failure),
 }
 
@@ -36,6 +39,7 @@ impl Watch {
             looked: None,
             silent: None,
             since: Vec::new(),
+            noted: BTreeSet::new(),
         }
     }
 
@@ -67,14 +71,32 @@ impl Watch {
         };
         self.silent = None;
         self.note(pods);
-        let mut states = self.since.iter();
-        let trouble = states.find_map(|(pod, since)| pod.trouble(since.elapsed()));
-        if let Some(trouble) = trouble {
+        if let Some(trouble) = self.trouble() {
             let hint = "mend it and start the run again; `kubectl describe pod` says more";
             return Ok(Look::Trouble(Failure::usage(trouble, hint)));
         }
         let pods = self.since.iter().map(|(pod, _)| pod.clone());
         Ok(Look::Pods(pods.collect()))
+    }
+
+    /// Why there will be no run, if that is so: pods cannot start, and the others are not enough.
+    fn trouble(&mut self) -> Option<String> {
+        let states = self.since.iter();
+        let states = states.map(|(pod, since)| (pod, pod.trouble(since.elapsed())));
+        let (failing, others): (Vec<_>, Vec<_>) = states.partition(|(_, it)| it.is_some());
+        let agents = others.iter().filter(|(pod, _)| pod.index.is_some());
+        let agents = agents.count();
+        for (pod, trouble) in failing {
+            let are_enough = pod.min_agents.is_some_and(|min| agents >= min as usize);
+            match trouble {
+                Some(trouble) if !are_enough => return Some(trouble),
+                Some(trouble) if self.noted.insert(pod.name.clone()) => {
+                    tell!("note: {trouble}; {agents} agents are enough (--min-agents)");
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Notes the states of all pods. The lead says what became of an agent, and Kubernetes why.

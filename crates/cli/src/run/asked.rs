@@ -100,6 +100,7 @@ fn run(flags: &RunArguments) -> Result<Run, Failure> {
             listen: flags.listen,
             keys: file(&flags.keys),
             barrier_timeout: flags.barrier_timeout,
+            min_agents: flags.min_agents,
             cpus: flags.cpus.clone(),
             local_addresses: flags.local_address.clone(),
             local_port: flags.local_port,

@@ -1,12 +1,14 @@
 //! Agents on other hosts: started there by ssh (`--hosts`), or dialling in (`--listen`).
 
-use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use driver::clock::Clock;
-use lab::agents::{Fleet, Gate, GreetingError, Hello, KeyFiles, Side, own_hello, read_keys};
+use lab::agents::{
+    Fleet, Gate, GreetingError, Hello, KeyFiles, Quorum, Side, own_hello, read_keys,
+};
 use lab::run::{Division, RunRequest};
+use measure::notation::first_few;
 
 use super::hosts::Hosts;
 use super::identity;
@@ -17,8 +19,6 @@ use crate::signals::Interrupt;
 
 /// How long is waited for agents that dial, unless told otherwise.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// Numbers of missing agents that are shown.
-const MISSING_SHOWN: usize = 8;
 
 /// Where the agents of a run are that other hosts have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) enum Elsewhere {
     Dialling {
         listen: SocketAddr,
         keys: KeyFiles,
-        agents: u32,
+        quorum: Quorum,
         patience: Duration,
     },
 }
@@ -95,13 +95,14 @@ impl Elsewhere {
         let listen = listen.ok_or_else(|| needs("an address", "and a port"))?;
         let agents = generator.agents;
         let agents = agents.ok_or_else(|| needs("--agents", "N, as many as are to dial"))?;
+        let quorum = quorum(agents, generator.min_agents)?;
         let folder = generator.keys.as_ref();
         let folder =
             folder.ok_or_else(|| needs("--keys", "FOLDER, made by `throng fleet keys`"))?;
         Ok(Elsewhere::Dialling {
             listen,
             keys: read_keys(folder.as_path(), Side::Lead)?,
-            agents,
+            quorum,
             patience: generator.barrier_timeout.unwrap_or(PATIENCE),
         })
     }
@@ -120,12 +121,13 @@ impl Elsewhere {
             Elsewhere::Dialling {
                 listen,
                 keys,
-                agents,
+                quorum,
                 patience,
             } => {
-                let gate = Gate::open(*listen, keys, own_hello(identity::program()?), *agents)?;
+                let gate = Gate::open(*listen, keys, own_hello(identity::program()?), *quorum)?;
                 note(&format!(
-                    "waiting for {agents} agents at {} (`throng fleet agent`)",
+                    "waiting for {} agents at {} (`throng fleet agent`)",
+                    quorum.agents,
                     gate.address()
                 ));
                 let is_interrupted = || interrupt.has_come();
@@ -148,10 +150,10 @@ pub(super) fn not_greeted(error: GreetingError) -> Failure {
                 "{} of the agents did not come within {} s: {}",
                 missing.len(),
                 patience.as_secs(),
-                numbers(&missing)
+                first_few(&missing)
             ),
             "start each with `throng fleet agent`, its --index from 0; --barrier-timeout waits \
-             longer",
+             longer, and --min-agents N begins with N of them",
         ),
         GreetingError::Foreign { name, said } => Failure::usage(
             format!("{name}: it said `{said}`, which is no agent's"),
@@ -162,15 +164,19 @@ pub(super) fn not_greeted(error: GreetingError) -> Failure {
     }
 }
 
-/// Numbers of agents, the first few of them.
-fn numbers(missing: &[u32]) -> String {
-    let shown = missing.iter().take(MISSING_SHOWN);
-    let mut text = shown.map(u32::to_string).collect::<Vec<_>>().join(", ");
-    if missing.len() > MISSING_SHOWN {
-        // A string takes all that is written.
-        let _ = write!(text, " and {} more", missing.len() - MISSING_SHOWN);
+/// How many agents are asked for, and how many of them are enough.
+///
+/// # Errors
+/// More are to be enough than there are.
+pub(crate) fn quorum(agents: u32, min: Option<u32>) -> Result<Quorum, Failure> {
+    let min = min.unwrap_or(agents);
+    match min <= agents {
+        true => Ok(Quorum { agents, min }),
+        false => Err(Failure::usage(
+            format!("--min-agents {min} is more than --agents {agents}"),
+            format!("give --min-agents at most {agents}, or more --agents"),
+        )),
     }
-    text
 }
 
 /// Decides how many workers all agents have together, and what each has to do: `groups` are what

@@ -35,6 +35,7 @@ use crate::failure::Failure;
 use crate::run::group::Group;
 pub(crate) use address::{address_of, lookup_failure};
 use elsewhere::Elsewhere;
+pub(crate) use elsewhere::quorum;
 use prepared::prepare;
 pub(crate) use request::CLIENTS;
 pub(crate) use runner::Runner;

@@ -23,6 +23,8 @@ pub struct Fleet {
     pub(super) _gate: Option<Gate>,
     /// Those that have been lost, by position.
     pub(super) lost: BTreeSet<usize>,
+    /// Those that had not dialled when it began, by their index.
+    pub(super) absent: Vec<u32>,
 }
 
 impl Fleet {

@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agents::{Decoder, FromAgent, Hello, Join, Lead, Place, Seats, ToAgent};
+use agents::{Decoder, FromAgent, Hello, Join, Lead, Place, Quorum, Seats, ToAgent};
 use driver::clock::Clock;
+use measure::notation::first_few;
 use proto::tls::rustls::ServerConfig;
 
 use super::carrier::{Carrier, TURN};
@@ -67,7 +68,7 @@ fn lock(hall: &Mutex<Hall>) -> MutexGuard<'_, Hall> {
 }
 
 impl Gate {
-    /// Listens for `count` agents, which have to be the same program as this one, `own`.
+    /// Listens for agents, which have to be the same program as this one, `own`.
     ///
     /// # Errors
     /// The address is not free, or the keys cannot be used.
@@ -75,7 +76,7 @@ impl Gate {
         listen: SocketAddr,
         files: &KeyFiles,
         own: Hello,
-        count: u32,
+        quorum: Quorum,
     ) -> std::result::Result<Gate, RunError> {
         let config = keys::of_lead(files)?;
         let cannot = |error: Error| {
@@ -87,8 +88,8 @@ impl Gate {
         let listener = TcpListener::bind(listen).map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
         let hall = Arc::new(Mutex::new(Hall {
-            seats: Seats::new(own.clone(), count),
-            waiting: (0..count).map(|_| None).collect(),
+            seats: Seats::new(own.clone(), quorum),
+            waiting: (0..quorum.agents).map(|_| None).collect(),
         }));
         let (sender, notes) = channel();
         let keeper = Arc::new(Keeper {
@@ -114,11 +115,11 @@ impl Gate {
         self.address
     }
 
-    /// Waits until all agents are there, and answers latecomers as long as they are. `note` gets a
-    /// line for each that came, left or was refused.
+    /// Waits until all agents are there, or until enough are after `patience`, and answers
+    /// latecomers as long as they are. `note` gets a line for each that came, left or was refused.
     ///
     /// # Errors
-    /// They are not all there after `patience`, or it was interrupted.
+    /// Not enough are there after `patience`, or it was interrupted.
     pub fn wait(
         self,
         patience: Duration,
@@ -140,41 +141,60 @@ impl Gate {
                 note(&line);
             }
             let missing = hall.seats.missing();
-            if missing.is_empty() {
+            let is_time = began.elapsed() > patience;
+            if hall.seats.can_begin(is_time) {
                 hall.seats.close();
                 let there = hall.waiting.iter_mut().filter_map(Option::take);
-                let there = there.collect();
+                let there: Vec<Waiting> = there.collect();
                 drop(hall);
-                note_rest(&self.notes, note);
-                return Ok(self.begin(there, clock));
+                note_rest(&self.notes, &mut note);
+                if !missing.is_empty() {
+                    note(&format!(
+                        "the run begins with {} of {} agents; absent after {} s, by index: {}",
+                        there.len(),
+                        there.len() + missing.len(),
+                        patience.as_secs(),
+                        first_few(&missing)
+                    ));
+                }
+                return self.begin(there, missing, clock);
             }
             drop(hall);
             if is_interrupted() {
                 return Err(GreetingError::Interrupted);
             }
-            if began.elapsed() > patience {
+            if is_time {
                 return Err(GreetingError::Absent { missing, patience });
             }
         }
     }
 
-    /// Hands over the agents, in the order of their numbers.
-    fn begin(self, there: Vec<Waiting>, clock: Clock) -> Fleet {
+    /// Hands over the agents, in the order of their numbers, and numbers them anew.
+    fn begin(
+        self,
+        there: Vec<Waiting>,
+        absent: Vec<u32>,
+        clock: Clock,
+    ) -> std::result::Result<Fleet, GreetingError> {
         let names = there.iter().map(|it| Place::Host(it.join.name.clone()));
         let places: Vec<Place> = names.collect();
         let mut lead = Lead::new(&places, Some(self.own.clone()), clock.now());
-        let mut carrier = Carrier::new(places.len() as u32, clock);
-        for ((index, waiting), place) in there.into_iter().enumerate().zip(places) {
+        let count = places.len() as u32;
+        let mut carrier = Carrier::new(count, clock);
+        for ((index, waiting), place) in (0..count).zip(there).zip(places) {
+            let (agent, hello) = (index as usize, FromAgent::Hello(waiting.join.hello));
             carrier.admit(waiting.connection, place);
-            lead.hear(index, FromAgent::Hello(waiting.join.hello), clock.now());
+            carrier.say(agent, &ToAgent::Seated { index, count })?;
+            lead.hear(agent, hello, clock.now());
         }
-        Fleet {
+        Ok(Fleet {
             carrier,
             lead,
             clock,
             _gate: Some(self),
             lost: std::collections::BTreeSet::new(),
-        }
+            absent,
+        })
     }
 }
 

@@ -26,7 +26,7 @@ pub enum GreetingError {
         /// How it ended.
         how: String,
     },
-    /// Not all agents that were to dial were there in time.
+    /// Not enough of the agents that were to dial were there in time.
     Absent {
         /// The numbers of those that were not, from 0.
         missing: Vec<u32>,
@@ -81,6 +81,7 @@ pub fn greet(
                 clock,
                 _gate: None,
                 lost: std::collections::BTreeSet::new(),
+                absent: Vec::new(),
             });
         }
         if is_interrupted() {

@@ -25,6 +25,13 @@ pub(super) fn merged(
     for record in records.iter_mut().filter(|it| it.agents.len() == 1) {
         record.workers.iter_mut().for_each(|it| it.agent = Some(0));
     }
+    if records.len() > 1 {
+        for (record, series) in records.iter_mut().zip(outcome.series) {
+            for agent in &mut record.agents {
+                agent.series = Some(series.clone());
+            }
+        }
+    }
     let mut merged = match places.iter().all(|it| *it == Place::Here) {
         true => {
             let mut merged = merge_local_agents(records)?;

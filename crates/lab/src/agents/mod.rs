@@ -28,7 +28,9 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-pub use agents::{Abandoned, FromAgent, Hello, Inputs, Join, Place, Refusal, Told, content_hash};
+pub use agents::{
+    Abandoned, FromAgent, Hello, Inputs, Join, Place, Quorum, Refusal, Told, content_hash,
+};
 pub use carrier::{AgentCommand, AgentsError, Carrier, Task};
 pub use fleet::Fleet;
 pub use gate::{Gate, describe};

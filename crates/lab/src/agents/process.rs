@@ -71,6 +71,8 @@ fn end(why: &End, on_end: OnEnd) -> ! {
 pub struct Connection {
     to_link: SyncSender<ToLink>,
     orders: Option<Receiver<Order>>,
+    /// Its number since the run began, and how many agents there are.
+    seat: Option<(u32, u32)>,
     link: JoinHandle<()>,
     clock: Clock,
     /// All has been said: that the lead ends the connection is in order.
@@ -188,6 +190,7 @@ impl Connection {
         Connection {
             to_link,
             orders: Some(orders),
+            seat: None,
             link,
             clock,
             is_finishing,
@@ -208,10 +211,18 @@ impl Connection {
     /// Waits for what this process is to do next, and what there is to read; none if there is
     /// nothing more to do.
     pub fn next_task(&mut self) -> Option<(Value, Inputs)> {
-        match self.orders.as_ref()?.recv() {
-            Ok(Order::Setup(setup, inputs)) => Some((setup, inputs)),
-            _ => None,
+        loop {
+            match self.orders.as_ref()?.recv() {
+                Ok(Order::Setup(setup, inputs)) => return Some((setup, inputs)),
+                Ok(Order::Seated { index, count }) => self.seat = Some((index, count)),
+                _ => return None,
+            }
         }
+    }
+
+    /// Which agent of how many this is since the run began; none of one that has not dialled.
+    pub fn final_seat(&self) -> Option<(u32, u32)> {
+        self.seat
     }
 
     /// Waits until the lead that was dialled has said which agent of how many this is; none if

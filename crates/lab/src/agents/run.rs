@@ -10,7 +10,8 @@ use std::time::Duration;
 use agents::{Event, FromAgent, Lead, Order, Outcome, Place, RunShape};
 use driver::clock::Clock;
 use engine::{AgentEvents, AgentShare, Control, Progress, RunOptions};
-use measure::RunRecord;
+use measure::absent;
+use measure::{AbsentAgent, RunRecord};
 use proto::Instant;
 use serde_json::value::RawValue;
 
@@ -161,6 +162,7 @@ pub fn lead_run(
             .agents()
             .map(|(place, ..)| place.clone())
             .collect(),
+        absent: absent_agents(&fleet),
         watch: HostWatch::begin(groups),
         kernel_before: crate::host::counters(),
     });
@@ -200,6 +202,7 @@ pub fn lead_run(
 struct Meanwhile {
     groups: Vec<RunRequest>,
     places: Vec<Place>,
+    absent: Vec<AbsentAgent>,
     watch: HostWatch,
     /// What this host's kernel had counted before.
     kernel_before: BTreeMap<String, u64>,
@@ -214,11 +217,22 @@ impl Meanwhile {
     /// The record of what the agents have measured, without a verdict.
     fn record(&self, outcome: Outcome, counted: Counted) -> Option<RunRecord> {
         let mut record = merged(&self.groups, &self.places, outcome, counted)?;
+        let warning = absent::warning(&self.absent, record.agent_count);
+        record.warnings.splice(0..0, warning);
+        record.absent_agents.clone_from(&self.absent);
         if record.hosts.len() == 1 {
             self.watch.note(&mut record);
         }
         Some(record)
     }
+}
+
+fn absent_agents(fleet: &Fleet) -> Vec<AbsentAgent> {
+    let absent = fleet.absent.iter().map(|index| AbsentAgent {
+        index: *index,
+        why: None,
+    });
+    absent.collect()
 }
 
 /// The agents as snapshots have them.

@@ -12,7 +12,7 @@ use driver::random;
 use serde_json::{Deserializer, Value, json};
 
 /// How long an answer of the API server may take.
-const TIMEOUT: &str = "--request-timeout=30s";
+pub(super) const TIMEOUT: &str = "--request-timeout=30s";
 /// How long what is deleted may take to end: the lead has a grace period to report.
 const REMOVED_WITHIN: &str = "--timeout=90s";
 /// What makes objects, and what looks for them.
@@ -228,7 +228,7 @@ impl Cluster {
     }
 
     /// The objects that it prints.
-    fn ask_objects(
+    pub(super) fn ask_objects(
         &self,
         words: &[&str],
         stdin: Option<&[u8]>,

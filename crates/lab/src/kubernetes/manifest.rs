@@ -10,6 +10,7 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
+use super::pods::MIN_AGENTS;
 use crate::agents::{Inputs, KeyFiles};
 
 /// Where the lead listens.
@@ -45,6 +46,8 @@ pub struct FleetPods {
     pub image: String,
     /// How many agents there are.
     pub agents: u32,
+    /// How many of them are enough to begin, where not all are needed.
+    pub min_agents: Option<u32>,
     /// CPUs of each pod, as a quantity of Kubernetes.
     pub cpus: String,
     /// Memory of each pod, likewise.
@@ -89,11 +92,16 @@ impl FleetPods {
         metadata
     }
 
-    /// The flags of a command that leads that number of agents in its pod.
-    pub fn flags(agents: u32) -> Vec<String> {
+    /// The flags of a command that leads that number of agents in its pod, or the fewest that are
+    /// enough.
+    pub fn flags(agents: u32, min_agents: Option<u32>) -> Vec<String> {
         let (listen, agents) = (format!("0.0.0.0:{PORT}"), agents.to_string());
         let flags = ["--listen", &listen, "--agents", &agents, "--keys", KEYS];
-        flags.map(str::to_owned).to_vec()
+        let mut flags = flags.map(str::to_owned).to_vec();
+        if let Some(min) = min_agents {
+            flags.extend(["--min-agents".to_owned(), min.to_string()]);
+        }
+        flags
     }
 
     /// The line of the lead's container.
@@ -216,6 +224,10 @@ impl FleetPods {
 
     fn agents(&self, container: &Value, volumes: &Value) -> Value {
         let mut pod = self.pod("agent", container, volumes);
+        if let Some(min) = self.min_agents {
+            // By this a command that follows the run knows it.
+            pod["metadata"]["annotations"][MIN_AGENTS] = json!(min.to_string());
+        }
         let spec = &mut pod["spec"];
         // As evenly as the nodes allow.
         spec["topologySpreadConstraints"] = json!([{

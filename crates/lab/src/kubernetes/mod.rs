@@ -1,10 +1,12 @@
 //! A lead and its agents in Kubernetes: what is made there, and how it is asked.
 
+mod backends;
 mod cluster;
 mod manifest;
 mod pods;
 mod yaml;
 
+pub use backends::Backend;
 pub use cluster::{Cluster, ClusterError, LOOK_EVERY};
 pub use manifest::{FleetInputs, FleetPods, objects};
 pub use pods::{Pod, PodState};

@@ -9,6 +9,10 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the start of a container may take, its image among it.
 const START_MAX: Duration = Duration::from_mins(10);
+/// The annotation of an agent's pod with the number of agents that are enough.
+pub(super) const MIN_AGENTS: &str = "throng/min-agents";
+/// That of a pod of an indexed Job with its index.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// Why a container waits, where waiting longer does not help much.
 const WRONG: [&str; 6] = [
     "ErrImagePull",
@@ -30,6 +34,10 @@ pub struct Pod {
     pub run: String,
     /// Its node; empty before it has one.
     pub node: String,
+    /// Its index, if it is an agent's.
+    pub index: Option<u32>,
+    /// How many agents are enough, if it is an agent's and not all are needed.
+    pub min_agents: Option<u32>,
     /// How far it is.
     pub state: PodState,
 }
@@ -61,11 +69,15 @@ impl Pod {
     fn of(pod: &Value) -> Pod {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let label = |name: &str| text(&pod["metadata"]["labels"][name]);
+        let annotations = &pod["metadata"]["annotations"];
+        let number = |name: &str| annotations[name].as_str()?.parse().ok();
         Pod {
             name: text(&pod["metadata"]["name"]),
             component: label("app.kubernetes.io/component"),
             run: label("app.kubernetes.io/instance"),
             node: text(&pod["spec"]["nodeName"]),
+            index: number(INDEX),
+            min_agents: number(MIN_AGENTS),
             state: PodState::of(&pod["status"]),
         }
     }

@@ -162,6 +162,7 @@ fn assembled(
             .agent((&phases, measured_ns), first_late_ns(outcome))
             .into_iter()
             .collect(),
+        absent_agents: Vec::new(),
         merged_by_force: Vec::new(),
         phases,
         measured_ns,

@@ -31,6 +31,14 @@ fn a_lead_without_agents_or_keys_is_refused() {
     throng(&format!("{run} --keys {keys}")).refused_with("--listen needs --agents", "N");
     throng(&format!("{run} --keys {keys} --agents 2"))
         .refused_with("cannot read", "throng fleet keys");
+    throng(&format!("{run} --keys {keys} --agents 2 --min-agents 3")).refused_with(
+        "--min-agents 3 is more than --agents 2",
+        "--min-agents at most 2",
+    );
+    throng(&format!("{run} --keys {keys} --agents 2 --min-agents 0"))
+        .refused_with("must not be zero", "1 or more");
+    throng("run --server 127.0.0.1 --duration 1s --agents 2 --min-agents 1")
+        .refused_with("--min-agents", "--listen");
     throng(&format!("fleet keys {keys}")).succeeded();
     throng(&format!("fleet keys {keys}")).refused_with("cannot make", "does not exist");
     throng(&format!("{run} --keys {keys} --agents 2 --hosts {hosts}"))

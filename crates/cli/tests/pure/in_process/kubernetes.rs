@@ -74,6 +74,18 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
         ),
         ("--name Load", &run, "`Load` is no name", "a-z"),
         (
+            "--min-agents 3",
+            &run,
+            "--min-agents 3 is more than --agents 2",
+            "at most 2",
+        ),
+        (
+            "",
+            &format!("{run} --min-agents 1"),
+            "--min-agents has no effect",
+            "leave out --min-agents",
+        ),
+        (
             "--node-selector zone",
             &run,
             "`zone` is no label",
@@ -110,6 +122,9 @@ fn every_command_that_has_agents_can_have_them_in_pods() {
             );
         }
     }
+    let few = throng(&format!("{FLEET} --min-agents 1 -- run {asks} --rate 10")).succeeded();
+    assert!(few.contains("- \"--min-agents\"\n"), "{few}");
+    assert!(few.contains("throng/min-agents: \"1\""), "{few}");
     let side = format!("run {asks} --rate 10");
     let words = [
         "fleet", "manifest", "--image", "throng:1", "--agents", "2", "--", "compare",

@@ -19,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
         "a fleet that loses a pod ends with what is known, within bounds",
         lost,
     ),
+    ("a fleet with its target on one node says so", beside_target),
     (
         "a fleet whose pods have too little memory says so",
         out_of_memory,
@@ -212,6 +213,25 @@ fn lost(cluster: &Cluster) {
     assert_eq!(read(&folder, "left"), "");
 }
 
+/// The target is the cluster's DNS, of which one node has the pod.
+fn beside_target(cluster: &Cluster) {
+    let run = "fleet=\"${fleet/--server $server/--server 10.96.0.10}\"\n\
+               $fleet --rate 30 --duration 1s --record record.json >printed 2>said\n\
+               kubectl --namespace kube-system get pods --selector=k8s-app=kube-dns \
+               --output=jsonpath={.items[0].spec.nodeName} >node\n";
+    let (finished, folder) = shell(cluster, "fleet-beside", run);
+    finished.succeeded();
+    let (record, node) = (record(&folder), read(&folder, "node"));
+    let placements = record.agents.iter().filter_map(|it| it.placement.as_ref());
+    let is_shared = placements
+        .into_iter()
+        .any(|it| it.node.as_ref() == Some(&node));
+    let warning = format!("share node {node} (pods of 10.96.0.10 there: kube-system/coredns-");
+    let warned = record.warnings.iter().any(|it| it.contains(&warning));
+    assert_eq!(warned, is_shared, "{node}: {:?}", record.warnings);
+    assert_eq!(read(&folder, "left"), "");
+}
+
 fn out_of_memory(cluster: &Cluster) {
     let run = "fleet=\"${fleet/--memory 128Mi/--memory 6Mi}\"\n\
                $fleet --rate 100 --duration 1s >printed 2>said && exit 1\n";
@@ -225,27 +245,15 @@ fn out_of_memory(cluster: &Cluster) {
     assert_eq!(read(&folder, "left"), "");
 }
 
-/// The commands of docs/kubernetes.md by a user who has its Role and no other rights; runs that go
-/// on are made of its manifest.
+/// The commands of docs/kubernetes.md by a user of the group that has the Role, and no other
+/// rights; runs that go on are made of its manifest.
 const DOCUMENTED: &str = r#"
-cat >role.yaml <<'END'
-@ROLE@---
-apiVersion: v1
-kind: ServiceAccount
-metadata: { name: user, namespace: load }
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: { name: user, namespace: load }
-roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: throng }
-subjects: [{ kind: ServiceAccount, name: user, namespace: load }]
-END
-sed 's/namespace: load/namespace: NAME/' role.yaml | kubectl apply --filename=- >applied
+@RIGHTS@ >applied
 mkdir bin
 own=$PATH
-as=system:serviceaccount:NAME:user
-printf '#!/bin/sh\nexec %s --as=%s "$@"\n' "$(which kubectl)" $as >bin/kubectl
+printf '#!/bin/sh\nexec %s --as=user --as-group=throng "$@"\n' "$(which kubectl)" >bin/kubectl
 chmod +x bin/kubectl
+until bin/kubectl --namespace NAME auth can-i create jobs; do read -t 0.1 <> <(:) || :; done
 cp names names.txt
 user() { PATH=$PWD/bin:$own; "$@"; PATH=$own; }
 made() { @MANIFEST@ >manifest; kubectl --namespace NAME apply --filename=manifest >>applied; }
@@ -274,6 +282,10 @@ fn adapted(line: &str) -> String {
         ("--agents 20", small),
         ("--namespace load", "--namespace fleet-doc"),
         ("--rate 2000000 --duration 60s", "--rate 200 --duration 2s"),
+        (
+            " deploy/",
+            concat!(" ", env!("CARGO_MANIFEST_DIR"), "/../../deploy/"),
+        ),
     ]
     .into_iter()
     .fold(line.to_owned(), |line, (from, to)| line.replace(from, to))
@@ -282,8 +294,8 @@ fn adapted(line: &str) -> String {
 fn documented(cluster: &Cluster) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/kubernetes.md");
     let text = std::fs::read_to_string(path).unwrap().replace("\\\n", "");
-    let role = text.split("```yaml\n").nth(1).unwrap();
-    let role = role.split("```").next().unwrap();
+    let rights = text.lines().find(|line| line.starts_with("kubectl apply"));
+    let rights = adapted(rights.unwrap());
     let commands = text.lines().filter(|line| line.starts_with("throng "));
     let commands: Vec<String> = commands.map(adapted).collect();
     let [run, status, attach, fetch, stop] = commands.as_slice() else {
@@ -291,7 +303,7 @@ fn documented(cluster: &Cluster) {
     };
     let manifest = run.replace("fleet run", "fleet manifest");
     let lines = [
-        ("@ROLE@", role),
+        ("@RIGHTS@", &rights),
         ("@MANIFEST@", &manifest),
         ("@RUN@", run),
         ("@STATUS@", status),

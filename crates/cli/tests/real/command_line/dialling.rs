@@ -328,6 +328,38 @@ fn agents_that_do_not_come_are_named() {
     assert_eq!(lab.responder.counters().get("queries received"), 0);
 }
 
+/// The load is that of the whole run, and an agent that comes later has no part in it.
+#[test]
+fn run_begins_with_enough_agents_where_not_all_come() {
+    let lab = Lab::new("dialling-enough");
+    let path = lab.folder.path("record.json");
+    let load = "--clients 30 --rate 200 --duration 5s --timeout 20s";
+    let (mut lead, address) = lab.lead(&format!(
+        "{load} --interval 100ms --agents 4 --min-agents 2 --barrier-timeout 10s --record {path}"
+    ));
+    let agents = [3, 1].map(|index| Stays::new(lab.agent(address, index)));
+    lead.wait_for("begins with 2 of 4 agents; absent after 10 s, by index: 0, 2");
+    lab.agent(address, 0)
+        .refused(96, "the run has begun without it");
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(agents.map(Stays::end), [Some(0); 2]);
+    let warning = "2 of 4 agents took part, and the whole load was divided among them";
+    let report = throng(&format!("report {path} --details")).succeeded();
+    assert!(report.contains(warning), "{report}");
+    assert!(report.contains("2 of 4: node, node"), "{report}");
+    let record = record(&lab.folder);
+    assert_eq!(record.agent_count, 2);
+    let absent = record.absent_agents.iter().map(|it| it.index);
+    assert_eq!(absent.collect::<Vec<_>>(), [0, 2]);
+    let warned = record.warnings.iter().filter(|it| it.contains(warning));
+    assert_eq!(warned.count(), 1, "{:?}", record.warnings);
+    let counts = &record.total.counts;
+    assert_eq!((counts.offered, counts.responses), (1_000, 1_000));
+    let sent = record.warmup.counts.sent + counts.sent;
+    assert_eq!(lab.responder.counters().get("queries received"), sent);
+}
+
 const LONG: &str = "--agents 3 --clients 30 --rate 600 --duration 30s --interval 100ms";
 
 /// A run in mid-course, with a checkpoint of all its agents.

@@ -3,7 +3,10 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use measure::record::{Agent, Placement};
+use measure::{AbsentAgent, RunRecord, absent};
+use serde_json::{Value, json};
+use testing::example;
 use testing::folder::Folder;
 use testing::program::{Finished, execute};
 
@@ -120,4 +123,134 @@ fn what_is_refused_is_not_asked_again() {
     assert_ne!(finished.code, Some(0));
     let commands = std::fs::read_to_string(folder.path("commands")).unwrap();
     assert_eq!(commands.lines().count(), 1, "{commands}");
+}
+
+/// Has the result of a run, and what the cluster knows of its pods and of its target; `FORBIDDEN`
+/// are the commands that this user has no right to.
+const RESULT: &str = r#"#!/bin/bash
+cd FOLDER
+echo "$*" >>commands
+none='{"kind":"List","items":[]}'
+case $* in
+  FORBIDDEN) echo 'Error from server (Forbidden): pods is forbidden' >&2; exit 1 ;;
+  *' get jobs,pods '*) cat pods ;;
+  *' get services '*) cat services ;;
+  *' get pods '*' --selector=k8s-app=dns '*) cat backends ;;
+  *' get pods '*) echo "$none" ;;
+  *' fleet result') printf '{"code":0,"files":{"record.json":{"length":%s,"hash":"%s"}}}' \
+    "$(stat -c %s record.json)" "$(sha256sum <record.json | cut -d ' ' -f 1)" ;;
+  *' fleet part '*) cat record.json ;;
+esac
+"#;
+
+/// A run of three agents on nodes n0 to n2, without a fourth, whose target is a Service.
+fn result_of_fleet() -> RunRecord {
+    let mut record = example::record(vec![example::interval(0, &[(1_000_000, 500)])]);
+    let agents = (0..3).map(|number: u32| Agent {
+        id: number.to_string(),
+        placement: Some(Placement {
+            node: Some(format!("n{number}")),
+            pod: Some(format!("busy-agents-{number}-x")),
+            ..Placement::default()
+        }),
+        ..record.agents[0].clone()
+    });
+    record.agents = agents.collect();
+    record.agent_count = 3;
+    record.scenario.target = "10.96.0.53:53".to_owned();
+    record.absent_agents = vec![AbsentAgent {
+        index: 3,
+        why: None,
+    }];
+    record.warnings = Vec::from_iter(absent::warning(&record.absent_agents, 3));
+    record
+}
+
+fn pod(component: &str, index: Option<u32>, status: &Value) -> Value {
+    let name = index.map_or("busy-lead-x".to_owned(), |it| format!("busy-agents-{it}-x"));
+    let index = index.map(|it| it.to_string());
+    json!({
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "app.kubernetes.io/component": component,
+                "app.kubernetes.io/instance": "busy",
+            },
+            "annotations": {"batch.kubernetes.io/job-completion-index": index},
+        },
+        "status": status,
+    })
+}
+
+/// Fetches that result with such a `kubectl`: the record, and what it was asked.
+fn fetched(name: &str, forbidden: &str) -> (RunRecord, String) {
+    let folder = Folder::new(name);
+    folder.write("record.json", result_of_fleet().to_json());
+    let unscheduled = json!({
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "0/3 nodes are available",
+    });
+    let pods = [
+        pod("lead", None, &json!({"phase": "Running"})),
+        pod("agent", Some(0), &json!({"phase": "Succeeded"})),
+        pod(
+            "agent",
+            Some(3),
+            &json!({"phase": "Pending", "conditions": [unscheduled]}),
+        ),
+    ];
+    folder.write("pods", json!({"kind": "List", "items": pods}).to_string());
+    let service = json!({
+        "metadata": {"namespace": "dns", "name": "resolver"},
+        "spec": {"selector": {"k8s-app": "dns"}},
+    });
+    folder.write("services", json!({"items": [service]}).to_string());
+    let backends = ["n1", "n3"].map(|node| {
+        let metadata = json!({"namespace": "dns", "name": format!("resolver-{node}")});
+        json!({"metadata": metadata, "spec": {"nodeName": node}})
+    });
+    folder.write("backends", json!({"items": backends}).to_string());
+    let script = RESULT.replace("FORBIDDEN", forbidden);
+    let script = script.replace("FOLDER", &folder.path(""));
+    let kubectl = folder.write("kubectl", script);
+    execute(&format!("chmod +x {kubectl}")).succeeded();
+    let output = folder.path("out");
+    throng(&format!(
+        "fleet fetch busy --kubectl {kubectl} --output {output}"
+    ))
+    .succeeded();
+    let record = std::fs::read_to_string(folder.path("out/record.json")).unwrap();
+    let commands = std::fs::read_to_string(folder.path("commands")).unwrap();
+    (RunRecord::from_json(&record).unwrap(), commands)
+}
+
+#[test]
+fn fetched_record_names_shared_nodes_and_absent_pods() {
+    let (record, _) = fetched("kubectl-fetch", "none");
+    let why = record.absent_agents[0].why.as_deref();
+    assert_eq!(
+        why,
+        Some("pod pending: Unschedulable: 0/3 nodes are available")
+    );
+    let [absent, shared] = record.warnings.as_slice() else {
+        panic!("{:?}", record.warnings)
+    };
+    let expected = "3 of 4 agents took part";
+    assert!(absent.starts_with(expected), "{absent}");
+    let expected = "by index: 3 (pod pending: Unschedulable: 0/3 nodes are available)";
+    assert!(absent.ends_with(expected), "{absent}");
+    let expected = "share node n1 (pods of 10.96.0.53 there: dns/resolver-n1)";
+    assert!(shared.contains(expected), "{shared}");
+}
+
+/// Without rights in all namespaces those of the run are looked into, and without any there is no
+/// warning, and no error.
+#[test]
+fn missing_rights_cost_a_warning_and_no_result() {
+    let (record, commands) = fetched("kubectl-rights", "*--all-namespaces*");
+    assert!(record.warnings[1].contains("share node n1"), "{commands}");
+    let (record, commands) = fetched("kubectl-no-rights", "*' get pods '*|*' get services '*");
+    assert_eq!(record.warnings.len(), 1, "{:?}", record.warnings);
+    assert_eq!(commands.matches(" get pods ").count(), 2, "{commands}");
 }

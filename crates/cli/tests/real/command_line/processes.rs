@@ -90,7 +90,17 @@ fn reports_have_a_row_for_each_agent_and_where_it_was_placed() {
     let html = throng(&format!("report {path} --format html")).succeeded();
     assert!(html.contains("first query late"));
     let several = throng(&format!("report {path} {path} --format csv-agents"));
-    several.refused_with("2 runs: csv-agents is of one run", "give it one run record");
+    several.refused_with(
+        "2 runs: rows of agents are of one run",
+        "give it one run record",
+    );
+    let csv = throng(&format!("report {path} --format csv-agent-intervals")).succeeded();
+    for (position, agent) in record.agents.iter().enumerate() {
+        let prefix = format!("{},", position + 1);
+        let own = csv.lines().filter(|row| row.starts_with(&prefix));
+        let sent = own.map(|row| row.split(',').nth(4).unwrap().parse::<u64>().unwrap());
+        assert_eq!(sent.sum::<u64>(), agent.counts.unwrap().sent, "{csv}");
+    }
 }
 
 #[test]

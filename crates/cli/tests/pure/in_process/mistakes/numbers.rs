@@ -86,4 +86,5 @@ responder --processes 0  | must not be zero               | 1 or more
 names records --count 1,5 | `1,5` is not a number         | whole number
 names records --count 0  | --count: 0 records             | from 1
 fleet run --agents 0     | must not be zero               | 1 or more
+fleet run --min-agents 0 | must not be zero               | 1 or more
 ";
