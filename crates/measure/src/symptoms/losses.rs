@@ -231,9 +231,12 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     // A token bucket that is full admits all queries first.
     let burst = bins.iter().take_while(|bin| bin.lost == 0).count();
     let half = bins.len() / 2;
-    let of_second_half = || fixed_qps(&bins[half..], timeline.width_ns()).map(|it| (half, it));
-    let of_all = fixed_qps(bins, timeline.width_ns()).map(|it| (0, it));
-    let (from, admitted_qps) = of_all.or_else(of_second_half)?;
+    let parts = [(0, bins), (half, &bins[half..])];
+    let find = |fixed: fn(&[Bin], u64) -> Option<f64>| {
+        let mut each = parts.iter();
+        each.find_map(|(from, bins)| Some((*from, fixed(bins, timeline.width_ns())?)))
+    };
+    let (from, admitted_qps) = find(plateau_qps).or_else(|| find(usual_qps))?;
     let (truncated, responses) = (figures.counts.truncated, figures.counts.responses);
     let are_many = significance::is_above(truncated, responses, TRUNCATED_MIN);
     Some(RateLimited {
@@ -251,30 +254,30 @@ fn answered_in(bin: &Bin) -> u64 {
 
 /// Queries a second that were answered in these bins, if some were lost, and as many were answered
 /// in each bin or each second.
-fn fixed_qps(bins: &[Bin], width_ns: u64) -> Option<f64> {
-    let sum = |of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>() as f64;
-    let lost = per(sum(|bin| bin.lost), sum(|bin| bin.due));
-    if lost < LIMITED_MIN {
-        return None;
-    }
+fn plateau_qps(bins: &[Bin], width_ns: u64) -> Option<f64> {
+    let (mean, lost) = mean_and_lost(bins)?;
     let answered: Vec<f64> = bins.iter().map(|it| answered_in(it) as f64).collect();
     // A token bucket may be filled once a second.
     let second = (SECOND_NS / width_ns).max(1) as usize;
     let seconds = answered.chunks_exact(second);
     let seconds: Vec<f64> = seconds.map(|bins| bins.iter().sum()).collect();
-    let width_s = width_ns as f64 / 1e9;
-    let mean = per(answered.iter().sum(), answered.len() as f64);
     let is_plateau = is_plateau(&answered, lost, PLATEAU_BINS, PLATEAU)
         || is_plateau(&seconds, lost, PLATEAU_SECONDS, PLATEAU_OF_SECONDS);
-    match is_plateau {
-        true => Some(mean / width_s),
-        false => usual(bins, mean, lost).map(|it| it / width_s),
-    }
+    is_plateau.then(|| mean / (width_ns as f64 / 1e9))
 }
 
-/// How many queries were answered in most of the bins whose queries left on time, and were lost in
-/// all of these: what a generator sends late, a limit answers in another number.
-fn usual(bins: &[Bin], mean: f64, lost: f64) -> Option<f64> {
+/// Queries answered in a bin on average, and the share that was lost; none if that hardly matters.
+fn mean_and_lost(bins: &[Bin]) -> Option<(f64, f64)> {
+    let sum = |of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>() as f64;
+    let mean = per(sum(answered_in), bins.len() as f64);
+    let lost = per(sum(|bin| bin.lost), sum(|bin| bin.due));
+    (lost >= LIMITED_MIN).then_some((mean, lost))
+}
+
+/// The same, if as many were answered in most of the bins whose queries left on time, and some were
+/// lost in all of these: of what a generator sends late, a limit answers another number.
+fn usual_qps(bins: &[Bin], width_ns: u64) -> Option<f64> {
+    let (mean, lost) = mean_and_lost(bins)?;
     // Random losses scatter windows by a whole query only if enough are answered and lost in each.
     let of_scatter = USUAL_VARIANCE / (mean * lost).max(f64::MIN_POSITIVE);
     let of_answers = PLATEAU_RESPONSES / mean.max(f64::MIN_POSITIVE);
@@ -296,7 +299,7 @@ fn usual(bins: &[Bin], mean: f64, lost: f64) -> Option<f64> {
         |(answered, has_lost): &&(f64, bool)| *has_lost && (answered - median).abs() <= apart;
     let usual = sums.iter().filter(is_usual).count();
     let is_fixed = median >= PLATEAU_RESPONSES && per(usual as f64, sums.len() as f64) >= USUAL;
-    is_fixed.then(|| median / length as f64)
+    is_fixed.then(|| median / (length as f64 * width_ns as f64 / 1e9))
 }
 
 /// True if as many were answered in each of the windows: random losses would scatter them. Of the

@@ -3,6 +3,7 @@
 use crate::observation::SeriesKind;
 use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
+use crate::timeline::Bin;
 
 #[test]
 fn a_fixed_rate_of_responses_is_a_limit_whatever_its_bucket_is() {
@@ -151,8 +152,9 @@ fn a_fixed_rate_is_seen_between_the_sends_of_a_generator_that_was_late() {
 
 #[test]
 fn losses_in_bursts_are_no_limit_on_the_rate() {
-    for (length, lost) in [(20, 5), (20, 12), (50, 11), (7, 3)] {
-        let bursts = limited(|bin| if bin % length < lost { 0 } else { 10 });
+    for (length, lost) in [(20, 4), (20, 9), (50, 8), (7, 3)] {
+        let is_burst = |bin: u64| scattered(bin / length) < lost;
+        let bursts = limited(|bin| if is_burst(bin) { 0 } else { 10 });
         let verdict = judge(&bursts);
         let text = verdict.evidence.join("\n");
         assert!(
