@@ -3,7 +3,7 @@
 import statistics
 
 from . import capacity, connections, established, instructions, knot, populations, tables
-from . import soak, targets, versions
+from . import soak, targets, versions, views
 from . import xdp as frames
 from .generators import DNSPERF_MODES
 from .rounds import AT_LEAST, HEAD, median, ratio, row, with_goals
@@ -246,12 +246,14 @@ SECTIONS = {
     "capacity": capacity.capacity,
     "xdp": frames.xdp,
     "soak": soak.soak,
+    "views": views.views,
 }
 
 # Sections that take longer than all others together: only when they are asked for.
-LONG = {"compare", "soak"}
+LONG = {"compare", "soak", "views"}
 
 # Sections that need throng as the server.
 NEEDS_THRONG = {"datagrams", "instructions", "library"}
 NEEDS_THRONG |= {"responder", "established", "handshakes", "churn-tcp", "churn-dot", "churn-quic"}
 NEEDS_THRONG |= {"populations", "sessions", "scripts", "compare", "capacity", "xdp", "soak"}
+NEEDS_THRONG |= {"views"}
