@@ -36,6 +36,9 @@ pub enum Order {
     ShowGroups,
     /// Start at this instant of its own clock.
     StartAt(Instant),
+    /// Send nothing from this instant of its own clock on, unless a later order says otherwise: its
+    /// lead may consider it lost by then.
+    PauseAt(Instant),
     /// End early, and report.
     Stop,
     /// The same, and wait for open queries for a second at most.
@@ -135,10 +138,16 @@ impl AgentLink {
             ToAgent::Forget => self.incoming.forget(),
             ToAgent::Setup(setup) => self.prepare(setup, Some(self.dead_man), now),
             ToAgent::Serve(setup) => self.prepare(setup, None, now),
-            ToAgent::Clock { asked_ns } => self.say(FromAgent::Clock {
-                asked_ns,
-                theirs_ns: now.as_nanos(),
-            }),
+            ToAgent::Clock { asked_ns, heard_ns } => {
+                if let Some(heard_ns) = heard_ns {
+                    let until = Instant::from_nanos(heard_ns) + self.dead_man;
+                    self.of_run(Order::PauseAt(until));
+                }
+                self.say(FromAgent::Clock {
+                    asked_ns,
+                    theirs_ns: now.as_nanos(),
+                });
+            }
             ToAgent::ShowGroups => self.of_run(Order::ShowGroups),
             ToAgent::Beat => {}
             ToAgent::Arm { at_ns } => self.arm(at_ns, now),
@@ -365,6 +374,27 @@ mod tests {
         assert_eq!(orders(&mut link), [setup]);
         link.pass(now);
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
+    }
+
+    /// Each question says how long it may send: not how late it was read.
+    #[test]
+    fn an_agent_pauses_after_the_last_answer_that_its_lead_has_read() {
+        let mut link = AgentLink::new(at(0), DEAD_MAN);
+        let question = |heard_ns| ToAgent::Clock {
+            asked_ns: 0,
+            heard_ns,
+        };
+        // It has no run yet.
+        link.hear(question(Some(1_000_000)), at(1));
+        link.hear(ToAgent::Setup(Value::Null), at(2));
+        link.hear(question(None), at(500));
+        orders(&mut link);
+        link.hear(question(Some(500_000_000)), at(1_000));
+        link.hear(question(Some(1_000_000_000)), at(61_000));
+        assert_eq!(
+            orders(&mut link),
+            [Order::PauseAt(at(10_500)), Order::PauseAt(at(11_000))]
+        );
     }
 
     /// Having been stopped for a minute, it finds the messages that its lead has sent meanwhile.

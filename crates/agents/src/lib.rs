@@ -20,7 +20,10 @@
 //!
 //! An agent that receives nothing from its lead for [`DEAD_MAN`] ([`DEAD_MAN_HERE`] on the lead's
 //! own host), or no setup for two minutes, stops sending and ends. A lead considers a silent agent
-//! lost: the result is then the last checkpoint of all agents ([`Outcome::degraded`]).
+//! lost: the result is then the last checkpoint of all agents ([`Outcome::degraded`]). What such an
+//! agent may have sent is bounded, whatever stopped it: each question for the clock says which
+//! answer the lead has read, and [`DEAD_MAN`] after that answer an agent on another host pauses
+//! ([`Order::PauseAt`]).
 //!
 //! # Where to look
 //!

@@ -11,7 +11,7 @@ use crate::inputs::Part;
 use crate::seats::{Join, Refusal};
 
 /// Version of these messages.
-const PROTOCOL: u32 = 5;
+const PROTOCOL: u32 = 6;
 
 /// A message of a lead.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub enum ToAgent {
     Clock {
         /// The lead's clock when this was written, in nanoseconds.
         asked_ns: u64,
+        /// The last answer that the lead has read: `theirs_ns` of [`FromAgent::Clock`].
+        heard_ns: Option<u64>,
     },
     /// Send the intervals of each group of clients too: a reader of the lead shows them.
     ShowGroups,

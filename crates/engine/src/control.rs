@@ -13,6 +13,8 @@ const START_DELAY: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Control {
     stop: AtomicBool,
+    /// From this instant on workers send nothing unless the run is stopped; in nanoseconds.
+    pauses_at_ns: AtomicU64,
     /// Set by [`Control::stop`] too, for code that has no `Control`.
     stop_flag: Arc<AtomicBool>,
     /// The user wants the run to end soon.
@@ -55,6 +57,7 @@ impl Control {
     pub fn new(workers: u32) -> Self {
         Control {
             stop: AtomicBool::new(false),
+            pauses_at_ns: AtomicU64::new(u64::MAX),
             stop_flag: Arc::default(),
             interrupted: AtomicBool::new(false),
             workers,
@@ -133,6 +136,24 @@ impl Control {
     pub fn start_at(&self, start: Instant) {
         self.start_ns
             .store(start.as_nanos().max(1), Ordering::Release);
+    }
+
+    /// From `at` on workers do nothing until the next call, or until the run is stopped: the lead
+    /// of this agent may consider it lost by then, and does not count what it would send.
+    pub fn pause_at(&self, at: Instant) {
+        self.pauses_at_ns.store(at.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// The time, if it is that of a pause: see [`Control::pause_at`]. `now` is read only where
+    /// there may be one.
+    #[inline]
+    pub(crate) fn paused(&self, now: impl FnOnce() -> Instant) -> Option<Instant> {
+        let at_ns = self.pauses_at_ns.load(Ordering::Relaxed);
+        if at_ns == u64::MAX {
+            return None;
+        }
+        let now = now();
+        (now.as_nanos() >= at_ns && !self.is_stopped()).then_some(now)
     }
 
     /// Ends the run early: workers offer no more queries and wait for those in flight.

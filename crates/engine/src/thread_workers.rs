@@ -19,7 +19,7 @@ use driver::{
 use measure::Interval;
 use proto::Instant;
 
-use crate::worker::{RunInputs, Worker, WorkerSummary};
+use crate::worker::{RunInputs, STOP_POLL, Worker, WorkerSummary};
 use crate::{Control, SetupError};
 
 /// How long a thread may handle deliveries before its workers take their turns. A delivery takes
@@ -29,6 +29,7 @@ const DELIVERIES_MAX: Duration = Duration::from_millis(50);
 
 /// The workers of one thread.
 pub struct ThreadWorkers {
+    control: Arc<Control>,
     members: Vec<Member>,
     /// Which member opened the socket, by socket index.
     owners: Vec<u16>,
@@ -55,6 +56,7 @@ impl ThreadWorkers {
         };
         let groups = groups.iter().enumerate();
         ThreadWorkers {
+            control: Arc::clone(control),
             members: groups.filter(has_worker).map(member).collect(),
             owners: Vec::new(),
             received: Received::new(),
@@ -87,6 +89,7 @@ impl ThreadWorkers {
 
     /// Does all that can be done now; returns when it next wants to be called, at the latest.
     pub fn step(&mut self, driver: &mut impl Driver) -> Instant {
+        let paused = self.control.paused(|| driver.now());
         let mut received = std::mem::take(&mut self.received);
         let mut turn_due = Instant::FAR_FUTURE;
         // The delivery that ends the loop still has to be handled.
@@ -104,9 +107,12 @@ impl ThreadWorkers {
                 member: owner,
                 owners: &mut self.owners,
             };
-            member.worker.handle(&mut own, &received);
+            member.worker.handle(&mut own, &received, paused.is_none());
         }
         self.received = received;
+        if let Some(now) = paused {
+            return now + STOP_POLL;
+        }
         self.each(driver, |worker, driver| worker.turn(driver))
             .min()
             .unwrap_or(Instant::FAR_FUTURE)

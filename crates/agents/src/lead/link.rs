@@ -58,6 +58,8 @@ pub(super) struct LeadLink {
     pub(super) state: State,
     pub(super) hello: Option<Hello>,
     clock: AgentsClock,
+    /// Its clock when it sent the last answer that was read.
+    heard_ns: Option<u64>,
     at_start: Option<Offset>,
     beaten: Option<Instant>,
     /// How long it has sent nothing, not counting pauses of the lead itself.
@@ -82,6 +84,7 @@ impl LeadLink {
             },
             hello: None,
             clock: AgentsClock::default(),
+            heard_ns: None,
             at_start: None,
             beaten: None,
             silence: Duration::ZERO,
@@ -112,6 +115,7 @@ impl LeadLink {
             let is_due = self.clock.is_due(now, is_before_start);
             return is_due.then(|| ToAgent::Clock {
                 asked_ns: now.as_nanos(),
+                heard_ns: self.heard_ns,
             });
         }
         let is_due = self.beaten.is_none_or(|at| now >= at + BEAT_EVERY);
@@ -122,6 +126,7 @@ impl LeadLink {
     }
 
     pub(super) fn note_clock(&mut self, asked_ns: u64, theirs_ns: u64, now: Instant) {
+        self.heard_ns = self.heard_ns.max(Some(theirs_ns));
         self.clock.note(Exchange {
             asked_ns,
             theirs_ns,

@@ -67,7 +67,7 @@ pub use summary::{EndedBy, Timeline, TlsNotes, Window, WorkerSummary};
 use wire::Wire;
 
 /// How often a waiting worker reads the stop flag.
-const STOP_POLL: Duration = Duration::from_millis(20);
+pub(crate) const STOP_POLL: Duration = Duration::from_millis(20);
 
 /// One worker.
 pub(crate) struct Worker {
@@ -226,8 +226,9 @@ impl Worker {
         Some(sent_at.nanos_since(due_at))
     }
 
-    /// Handles one delivery on a socket that this worker opened, unless it has finished.
-    pub(crate) fn handle(&mut self, driver: &mut impl Driver, received: &Received) {
+    /// Handles one delivery on a socket that this worker opened, unless it has finished. Queries
+    /// are sent after it only if it `sends`.
+    pub(crate) fn handle(&mut self, driver: &mut impl Driver, received: &Received, sends: bool) {
         let owner = self.population.owners.get(received.socket.index as usize);
         let Some(&owner) = owner.filter(|_| !self.is_finished()) else {
             return;
@@ -270,6 +271,9 @@ impl Worker {
             Event::EndOfStream => self.handle_end(driver, owner, None, received.at),
             Event::Failed(error) => self.handle_end(driver, owner, Some(error), received.at),
             Event::Accepted { .. } => {}
+        }
+        if !sends {
+            return;
         }
         if self
             .population

@@ -161,8 +161,8 @@ enum Written {
     Frames(Arc<[u8]>),
     /// What there is to read, encoded once for all agents.
     Inputs(Arc<[Vec<u8>]>),
-    /// A question for its clock, with the time of the writing.
-    Clock,
+    /// A question for its clock, with the time of the writing; what the lead has heard of it.
+    Clock(Option<u64>),
 }
 
 impl Carrier {
@@ -274,7 +274,7 @@ impl Carrier {
     /// It is too long.
     pub fn say(&mut self, index: usize, message: &ToAgent) -> Result<(), AgentsError> {
         let written = match message {
-            ToAgent::Clock { .. } => Written::Clock,
+            ToAgent::Clock { heard_ns, .. } => Written::Clock(*heard_ns),
             message => Written::Frames(encoded(message)?),
         };
         self.write(index, written);
@@ -549,9 +549,9 @@ fn write(
         let put = match next {
             Written::Frames(frames) => put(&frames, false),
             Written::Inputs(parts) => parts.iter().try_for_each(|part| put(part, true)),
-            Written::Clock => {
+            Written::Clock(heard_ns) => {
                 let asked_ns = clock.now().as_nanos();
-                match encoded(&ToAgent::Clock { asked_ns }) {
+                match encoded(&ToAgent::Clock { asked_ns, heard_ns }) {
                     Ok(frames) => put(&frames, false),
                     Err(_) => return,
                 }

@@ -107,6 +107,7 @@ fn obey(
         match orders.recv().ok()? {
             Order::ShowGroups => shows_groups.store(true, Ordering::Release),
             Order::StartAt(at) => control.start_at(at),
+            Order::PauseAt(at) => control.pause_at(at),
             Order::Stop => control.stop(),
             Order::Interrupt | Order::Abandon(_) => control.interrupt(),
             Order::GiveUp => control.give_up(),

@@ -255,6 +255,11 @@ impl Process {
                     self.starts_at = Some(at);
                     self.control.start_at(at);
                 }
+                Order::PauseAt(at) => {
+                    let ahead_ns = self.ahead.as_nanos() as u64;
+                    let at = Instant::from_nanos(at.as_nanos() - ahead_ns);
+                    self.control.pause_at(at);
+                }
                 Order::ShowGroups => self.shows_groups = true,
                 Order::Seated { .. } | Order::Refused(_) => {}
                 Order::RunOver | Order::End => {}

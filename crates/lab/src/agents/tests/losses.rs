@@ -22,10 +22,12 @@ const STAGES: [Stage; 7] = [
     Stage::Drain,
 ];
 const EIGHT_SECONDS: Duration = Duration::from_secs(8);
-const FAULTS: [Fault; 11] = [
+const THIRTY_SECONDS: Duration = Duration::from_secs(30);
+const FAULTS: [Fault; 12] = [
     Fault::AgentKilled,
     Fault::OutOfMemory,
     Fault::AgentStopped(EIGHT_SECONDS),
+    Fault::AgentStopped(THIRTY_SECONDS),
     Fault::AgentStopped(Duration::MAX),
     Fault::CutBothWays,
     Fault::CutToAgent,
