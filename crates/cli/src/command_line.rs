@@ -107,7 +107,9 @@ pub(crate) fn wrong(error: &clap::Error, subcommand: &str) -> Failure {
     }
     let tip = rest
         .lines()
-        .find_map(|line| line.trim_start().strip_prefix("tip: "));
+        .find_map(|line| line.trim_start().strip_prefix("tip: "))
+        // A mistyped flag is not meant as a value.
+        .filter(|tip| !tip.contains(" as a value"));
     let values = what.split_once("\n  [").map(|(_, values)| values);
     let hint = match (tip, values) {
         (Some(tip), _) => tip.to_owned(),

@@ -165,8 +165,28 @@ fn negative(word: &str) -> Option<String> {
     is_number.then(|| "numbers and times are not negative: give one above zero".to_owned())
 }
 
+/// What dig's options behind a plus are here.
+pub(crate) fn dig_option(word: &str) -> Option<String> {
+    let name = word.strip_prefix('+')?.split('=').next()?;
+    Some(match name {
+        "tcp" | "vc" => "give --transport tcp".to_owned(),
+        "tls" => "give --transport dot".to_owned(),
+        "https" | "https-post" | "https-get" => "give --transport doh2".to_owned(),
+        "dnssec" | "do" => "give --dnssec".to_owned(),
+        "norecurse" | "norec" | "nordflag" => "give --no-recursion".to_owned(),
+        "bufsize" | "edns" => "give --edns-size 1232".to_owned(),
+        "nsid" => "give --nsid".to_owned(),
+        "timeout" | "time" => "give --timeout 2s".to_owned(),
+        "retry" | "tries" => "give --retry 3s,3s".to_owned(),
+        _ => format!("options of dig belong behind a name in --names FILE: a.example A {word}"),
+    })
+}
+
 /// A word behind a command that takes none there.
 fn bare_word(command: &Command, word: &str) -> Option<String> {
+    if let Some(cure) = dig_option(word) {
+        return Some(cure);
+    }
     if PROBES.contains(&command.get_name()) {
         let bare = word.trim_start_matches('@');
         let is_host = word.starts_with('@') || bare.parse::<IpAddr>().is_ok();
@@ -181,7 +201,8 @@ fn bare_word(command: &Command, word: &str) -> Option<String> {
     let takes_server = command
         .get_arguments()
         .any(|it: &Arg| it.get_long() == Some("server"));
-    (takes_server && is_server(word)).then(|| format!("give the server as --server {word}"))
+    let server = word.trim_start_matches('@');
+    (takes_server && is_server(word)).then(|| format!("give the server as --server {server}"))
 }
 
 /// True if this is more likely a server than a file.

@@ -59,11 +59,13 @@ pub enum Arrival {
 /// [`RATE_QPS_MAX`].
 pub fn parse_rate(text: &str) -> Result<f64, PlanError> {
     let rate = parse_number(text).ok_or_else(|| {
-        PlanError::new(
-            "rate",
-            format!("`{text}` is not a rate"),
-            "write queries a second, such as 20000, 50k, 1.5M or 0.5",
-        )
+        let cure = match text {
+            "max" | "maximum" | "unlimited" | "inf" | "infinite" => {
+                "leave it out: without a rate, queries are sent as fast as they are answered"
+            }
+            _ => "write queries a second, such as 20000, 50k, 1.5M or 0.5",
+        };
+        PlanError::new("rate", format!("`{text}` is not a rate"), cure)
     })?;
     check_rate("rate", rate)
 }

@@ -78,7 +78,7 @@ pub(super) const FLAGS: &[(&[&str], &str, &str)] = &[
         "give --count N, with a query each --interval TIME",
     ),
     (
-        &["--warm-up", "--rampup", "--ramp-up"],
+        &["--warm-up", "--rampup", "--ramp-up", "--stages"],
         "warmup",
         "give --warmup TIME; a rate that grows is `throng ramp`",
     ),
@@ -244,6 +244,41 @@ pub(super) const FLAGS: &[(&[&str], &str, &str)] = &[
         "",
         "updates are sent by `throng dnsperf -u`",
     ),
+    (
+        &["--ecs", "--subnet", "--client-subnet", "+subnet"],
+        "names",
+        "write +ecs=ADDRESS/BITS behind each name in --names FILE",
+    ),
+    (
+        &["--infile", "--input", "--input-file", "--names-file", "-g"],
+        "names",
+        "give --names FILE, or names that are made: throng help questions",
+    ),
+    (
+        &["--targets", "--servers", "--server-list", "--target-list"],
+        "server",
+        "repeat --server HOST for clients that use several, or compare them with `throng eval`",
+    ),
+    (
+        &["--retries", "--tries", "--retry-count", "--attempts"],
+        "retry",
+        "give --retry with the timeout of each attempt, such as --retry 3s,3s",
+    ),
+    (
+        &["--cookie", "--cookies"],
+        "edns-option",
+        "give --edns-option 10:HEX, with a client cookie of 8 bytes",
+    ),
+    (
+        &["--class", "--qclass"],
+        "names",
+        "the class is IN; other messages are read with --names FILE --names-format stream",
+    ),
+    (
+        &["--batch", "--batch-size"],
+        "burst",
+        "queries are batched as they are due; give --burst N for several due at once",
+    ),
     // Sockets
     (
         &[
@@ -339,7 +374,18 @@ pub(super) const FLAGS: &[(&[&str], &str, &str)] = &[
     ),
     // Output
     (
-        &["-v", "--verbose", "--debug", "-vv", "--detail", "--full"],
+        &[
+            "-v",
+            "--verbose",
+            "--debug",
+            "-vv",
+            "--detail",
+            "--full",
+            "--log-level",
+            "--percentiles",
+            "--histogram",
+            "--latency-histogram",
+        ],
         "details",
         "give --details to print all of the result",
     ),
@@ -595,6 +641,7 @@ pub(super) const COMMANDS: &[(&[&str], &str)] = &[
             "queries",
             "execute",
             "exec",
+            "flood",
         ],
         "send load with `throng run --server HOST --names FILE`",
     ),

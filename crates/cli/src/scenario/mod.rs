@@ -154,8 +154,12 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
             "give a TOML file; there are some in the folder scenarios",
         );
     }
+    if let Some(cure) = habits::dig_option(&name) {
+        return Failure::usage(format!("`{name}` is an option of dig"), cure);
+    }
+    let server = name.trim_start_matches('@');
     let cure = match habits::is_server(&name) {
-        true => format!("to measure a server give --server {name}"),
+        true => format!("to measure a server give --server {server}"),
         false if name.contains('/') || name.ends_with(".toml") => {
             "give a TOML file; there are some in the folder scenarios".to_owned()
         }

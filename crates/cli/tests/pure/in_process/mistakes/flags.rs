@@ -2,6 +2,26 @@
 
 pub(super) const TABLE: &str = "
 run -q 100               | -q is --quiet here             | --outstanding 100
+run --ecs 192.0.2.0/24   | unknown argument `--ecs`       | +ecs=ADDRESS/BITS
+run --infile x           | unknown argument `--infile`    | --names FILE
+run -g file              | unknown argument `-g`          | --names FILE
+run --targets x          | unknown argument `--targets`   | repeat --server HOST
+run --retries 3          | unknown argument `--retries`   | --retry 3s,3s
+run --cookie             | unknown argument `--cookie`    | --edns-option 10:HEX
+run --class CH           | unknown argument `--class`     | --names-format stream
+run --batch 10           | unknown argument `--batch`     | --burst N
+run --log-level debug    | unknown argument `--log-level` | --details
+run --percentiles 99     | unknown argument `--percentiles` | --details
+run --stages 10s         | unknown argument `--stages`    | throng ramp
+run +dnssec              | `+dnssec` is an option of dig  | --dnssec
+run +tcp                 | `+tcp` is an option of dig     | --transport tcp
+run +short               | `+short` is an option of dig   | --names FILE
+ping a.example +tcp      | unknown argument `+tcp`        | --transport tcp
+run @192.0.2.1           | no scenario file               | --server 192.0.2.1
+run a.toml @192.0.2.1    | unknown argument `@192.0.2.1`  | --server 192.0.2.1
+run --rate max           | `max` is not a rate            | leave it out
+run --rate unlimited     | `unlimited` is not a rate      | leave it out
+flood -s 192.0.2.1       | `flood` is not a command       | throng run --server
 run -q100                | -q is --quiet here             | --outstanding 100
 run -Q 100               | unknown argument `-Q`          | --rate QPS
 run -Q100                | unknown argument `-Q`          | --max-rate QPS
