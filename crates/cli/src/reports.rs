@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use ::report::{Answer, Collection, Source};
 
 use crate::args::{ReportArguments, ReportFormat};
+use crate::experiment;
 use crate::failure::{Failure, print_result};
 use crate::records::{self, Destination, Links};
 
@@ -47,6 +48,11 @@ pub(crate) fn execute(arguments: &ReportArguments) -> Result<ExitCode, Failure> 
             let Some(collection) = Collection::new(sources(&arguments.records)?) else {
                 return Err(Failure::plain("there is no run record to report on"));
             };
+            let experiment = match arguments.records.as_slice() {
+                [folder] => experiment::name_of(folder),
+                _ => None,
+            };
+            let collection = collection.of_experiment(experiment);
             render(&collection, format, arguments)?
         }
     };
@@ -72,6 +78,10 @@ fn answer(paths: &[PathBuf]) -> Result<Option<(String, Answer)>, Failure> {
     let read = read.transpose();
     let read = read.map_err(|what| Failure::plain(format!("{file}: {what}")))?;
     Ok(read.map(|answer| (file, answer)))
+}
+
+fn is_answer(path: &Path) -> bool {
+    matches!(answer(&[path.to_owned()]), Ok(Some(_)))
 }
 
 fn render_answer(answer: &Answer, file: &str, format: ReportFormat) -> Result<String, Failure> {
@@ -207,6 +217,8 @@ fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
                 let within = path.strip_prefix(folder).unwrap_or(path);
                 sources.push(Source::new(within.display().to_string(), record));
             }
+            // An answer beside the records that it was found from, such as capacity.json.
+            Err(_) if is_answer(path) => {}
             Err(failure) => left_out.push(failure),
         }
     }

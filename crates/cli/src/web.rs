@@ -8,6 +8,7 @@ use ::web::Server;
 use lab::live::Live;
 use report::{Answer, Collection, Source};
 
+use crate::experiment;
 use crate::failure::Failure;
 use crate::reports;
 
@@ -39,15 +40,18 @@ pub(crate) fn finish(page: Option<Server>, report: impl FnOnce() -> Option<Strin
 
 /// The report on these runs; none without runs.
 pub(crate) fn report_of_runs(made: Vec<Source>) -> Option<String> {
-    let collection = Collection::new(made)?;
-    let document = report::several::document(&collection);
-    Some(report::html::render(&document))
+    Some(page_of(&Collection::new(made)?))
+}
+
+fn page_of(collection: &Collection) -> String {
+    report::html::render(&report::several::document(collection))
 }
 
 /// The report on the runs in a folder; none if it has none, which the command has said.
 pub(crate) fn report_of_folder(folder: &Path) -> Option<String> {
     let sources = reports::sources(&[folder.to_owned()]).ok()?;
-    report_of_runs(sources)
+    let collection = Collection::new(sources)?.of_experiment(experiment::name_of(folder));
+    Some(page_of(&collection))
 }
 
 /// The report on what a command has found.

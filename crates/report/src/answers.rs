@@ -120,6 +120,7 @@ fn blank(title: String, subtitle: String, notes: &[String]) -> Document {
         subtitle,
         tiles: Vec::new(),
         verdict: None,
+        conclusions: Vec::new(),
         remarks: notes
             .map(|note| Remark::new(Subject::Limits, note, ""))
             .collect(),

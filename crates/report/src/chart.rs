@@ -11,10 +11,10 @@ mod tests;
 use crate::document::Sheet;
 
 pub(crate) use scale::{Scale, Unit};
-pub(crate) use svg::{draw, names_fit, sample};
+pub(crate) use svg::{draw, file, names_fit, sample};
 
 /// Most series that one chart shows apart: there are as many looks.
-pub(crate) const SERIES_MAX: usize = 6;
+pub(crate) const SERIES_MAX: usize = 12;
 
 /// A chart and its table.
 #[derive(Clone, Debug)]

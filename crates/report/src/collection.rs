@@ -48,6 +48,8 @@ pub struct Collection {
     pub(crate) varies: Vec<Dimension>,
     /// In the order of their values.
     pub(crate) cells: Vec<Cell>,
+    /// The experiment that they belong to, by its name.
+    pub(crate) experiment: Option<String>,
 }
 
 /// Runs of the same scenario.
@@ -90,7 +92,14 @@ impl Collection {
             runs,
             varies,
             cells,
+            experiment: None,
         })
+    }
+
+    /// The same as runs of an experiment, whose name is the title of their report.
+    pub fn of_experiment(mut self, name: Option<String>) -> Collection {
+        self.experiment = name;
+        self
     }
 
     /// The only run, if there is no other.

@@ -16,6 +16,8 @@ pub struct Document {
     pub(crate) tiles: Vec<Tile>,
     /// What limited the run; none of several runs, whose tables say it for each.
     pub(crate) verdict: Option<Banner>,
+    /// What several runs show and do not show, in this order.
+    pub(crate) conclusions: Vec<Conclusion>,
     pub(crate) remarks: Vec<Remark>,
     pub(crate) sections: Vec<Section>,
     /// What wrote it, and from which files.
@@ -45,6 +47,14 @@ pub(crate) struct Banner {
     /// What that limit means for the figures.
     pub(crate) meaning: &'static str,
     pub(crate) evidence: Vec<String>,
+}
+
+/// What can be concluded from several runs, or what cannot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Conclusion {
+    pub(crate) heading: &'static str,
+    /// Without full stops.
+    pub(crate) sentences: Vec<String>,
 }
 
 /// What a remark is about.

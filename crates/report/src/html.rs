@@ -38,6 +38,7 @@ pub fn render(document: &Document) -> String {
     if let Some(verdict) = &document.verdict {
         banner(&mut page, verdict);
     }
+    conclusions(&mut page, document);
     tiles(&mut page, document);
     remarks(&mut page, document, &numbers);
     for part in &document.sections {
@@ -66,13 +67,34 @@ fn banner(page: &mut String, verdict: &Banner) {
     page.push_str("</section>\n");
 }
 
+/// What several runs show, and what they do not.
+fn conclusions(page: &mut String, document: &Document) {
+    if document.conclusions.is_empty() {
+        return;
+    }
+    page.push_str("<section class=\"verdict\" aria-label=\"Conclusions\">\n");
+    for conclusion in &document.conclusions {
+        let all: Vec<String> = conclusion.sentences.iter().map(|it| prose(it)).collect();
+        let _ = writeln!(
+            page,
+            "<p><strong>{}:</strong> {}.</p>",
+            escape(conclusion.heading),
+            all.join("; ")
+        );
+    }
+    page.push_str("</section>\n");
+}
+
 fn tiles(page: &mut String, document: &Document) {
     if document.tiles.is_empty() {
         return;
     }
     page.push_str("<dl class=\"tiles\">\n");
     for tile in &document.tiles {
-        let (number, unit) = tile.value.split_once(' ').unwrap_or((&tile.value, ""));
+        // `at least 5,000 qps` has its unit after the figure.
+        let is_figure = tile.value.starts_with(|first: char| !first.is_alphabetic());
+        let parts = tile.value.split_once(' ').filter(|_| is_figure);
+        let (number, unit) = parts.unwrap_or((&tile.value, ""));
         let _ = writeln!(
             page,
             "<div><dt>{}</dt><dd>{}<span class=\"unit\"> {}</span></dd><dd class=\"note\">{}</dd>\
@@ -176,7 +198,44 @@ fn figure(page: &mut String, chart: &Chart, numbers: &Numbers) {
     page.push_str("<details class=\"figures\"><summary>Figures as a table</summary>\n");
     let label = format!("{name}: {}, as a table", chart.title);
     table(page, &chart.sheet, None, &label);
-    page.push_str("</details>\n</figure>\n");
+    page.push_str("</details>\n");
+    let file = escape(&name.to_lowercase().replace(' ', "-"));
+    let _ = writeln!(
+        page,
+        "<p class=\"note save\">Save {name} as <a download=\"{file}.svg\" \
+         href=\"data:image/svg+xml,{}\">SVG</a> or <a download=\"{file}.csv\" \
+         href=\"data:text/csv,{}\">CSV</a></p>\n</figure>",
+        in_address(&chart::file(chart)),
+        in_address(&csv(&chart.sheet))
+    );
+}
+
+/// A table as CSV (RFC 4180).
+fn csv(sheet: &Sheet) -> String {
+    let heads = sheet.columns.iter().map(|it| it.name.clone()).collect();
+    let mut lines = String::new();
+    for row in std::iter::once(&heads).chain(&sheet.rows) {
+        let quoted = |cell: &String| format!("\"{}\"", cell.replace('"', "\"\""));
+        let cells: Vec<String> = row.iter().map(quoted).collect();
+        lines.push_str(&cells.join(","));
+        lines.push_str("\r\n");
+    }
+    lines
+}
+
+/// Text as it stands in a `data:` address within an attribute.
+fn in_address(text: &str) -> String {
+    let mut address = String::with_capacity(text.len() * 5 / 4);
+    for octet in text.bytes() {
+        match octet {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => address.push(octet.into()),
+            b' ' | b'-' | b'.' | b',' | b'=' | b'(' | b')' | b';' => address.push(octet.into()),
+            _ => {
+                let _ = write!(address, "%{octet:02X}");
+            }
+        }
+    }
+    address
 }
 
 /// What the series of a chart look like.

@@ -10,6 +10,12 @@ use crate::table::{Align, write_columns};
 /// The report as text for a terminal, without the tables of charts.
 pub fn text(document: &Document) -> String {
     let mut text = format!("{}\n{}\n", document.title, document.subtitle);
+    for conclusion in &document.conclusions {
+        let _ = writeln!(text, "\n{}", conclusion.heading);
+        for sentence in &conclusion.sentences {
+            let _ = writeln!(text, "  - {sentence}");
+        }
+    }
     for section in &document.sections {
         let sheets = section.blocks.iter().filter_map(|block| match block {
             Block::Sheet(sheet) => Some(sheet),
@@ -56,6 +62,10 @@ pub fn markdown(document: &Document) -> String {
         literal(&document.title),
         literal(&document.subtitle)
     );
+    for conclusion in &document.conclusions {
+        let all = literal(&conclusion.sentences.join("; "));
+        let _ = write!(text, "\n**{}:** {all}.\n", conclusion.heading);
+    }
     if let Some(verdict) = &document.verdict {
         let _ = write!(
             text,

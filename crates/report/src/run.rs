@@ -40,6 +40,7 @@ pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
         subtitle: subtitle(record),
         tiles: tiles(record),
         verdict: Some(banner(record)),
+        conclusions: Vec::new(),
         remarks: remarks::of_run(record),
         sections,
         colophon: format!(
@@ -124,7 +125,7 @@ fn tiles(record: &RunRecord) -> Vec<Tile> {
             rate(record.achieved_qps()),
             match record.responses_after_window() {
                 0 => "responses within the load".into(),
-                _ => "responses within the load, or as fast after it".into(),
+                _ => "responses within the load, or just after it at normal latency".into(),
             },
         ),
         tile(
@@ -199,7 +200,7 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
     );
     let after = record.responses_after_window();
     if after > 0 {
-        row("completed after it as fast as usual", after, true);
+        row("completed after it at normal latency", after, true);
     }
     sheet.notes.extend(volumes(record));
     sheet

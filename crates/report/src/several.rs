@@ -9,6 +9,7 @@ use crate::run;
 use crate::sweep::{self, Sweep};
 use crate::text;
 
+mod conclusions;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -44,8 +45,12 @@ pub fn document(collection: &Collection) -> Document {
     ));
     sections.extend(singles(collection));
     Document {
-        title: title(collection),
+        title: match &collection.experiment {
+            Some(name) => format!("{name}: {}", title(collection)),
+            None => title(collection),
+        },
         subtitle: subtitle(collection),
+        conclusions: conclusions::of(collection),
         tiles: tiles(collection),
         verdict: None,
         remarks: remarks(collection),

@@ -27,6 +27,21 @@ const HOOKS_LOG: &str = "hooks.log";
 /// The record of a long run with several groups, and its log.
 const FREE_OCTETS_MIN: u64 = 1 << 20;
 
+/// The name of the experiment whose records are in this folder: that of its file, or of the folder.
+pub(crate) fn name_of(folder: &Path) -> Option<String> {
+    let folders = [Some(folder), folder.parent()];
+    folders.into_iter().flatten().find_map(|folder| {
+        let own = folder.join(EXPERIMENT);
+        let text = fs::read_to_string(&own).ok()?;
+        let name = super::file::parse(&own, &text).ok()?.name;
+        let is_given = own
+            .file_stem()
+            .is_none_or(|stem| stem.to_string_lossy() != name);
+        let of_folder = || Some(folder.file_name()?.to_string_lossy().into_owned());
+        if is_given { Some(name) } else { of_folder() }
+    })
+}
+
 /// The folder of one experiment, as long as nobody else works in it.
 pub(super) struct Folder {
     path: PathBuf,

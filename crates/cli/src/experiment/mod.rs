@@ -38,6 +38,7 @@ use crate::{grafana, tui, web};
 use cells::Turn;
 use file::Experiment;
 use folder::Folder;
+pub(crate) use folder::name_of;
 use results::Results;
 
 /// After so many failed runs one after the other there is no point in going on.
@@ -121,7 +122,7 @@ fn check_changes(turns: &[Turn], allows: bool) -> Result<(), Failure> {
     match turns.iter().find(|turn| turn.change.is_some()) {
         Some(turn) if !allows => Err(Failure::usage(
             format!("{turn}: this changes what the cluster runs"),
-            "say --allow-change if that may be; it is restored after each start",
+            "pass --allow-change to permit this; it is restored after each start",
         )),
         _ => Ok(()),
     }
@@ -229,7 +230,7 @@ fn run(
     if waiting.len() < turns.len() {
         let made = turns.len() - waiting.len();
         tell!(
-            "{} of them made before: they stay",
+            "{} of them are already made and are kept",
             counted(made as u64, "run")
         );
     }
@@ -280,7 +281,7 @@ fn repeat(
         return Ok(0);
     }
     let number = counted(again.len() as u64, "repetition");
-    tell!("{number} measured the generator or its host: made once more");
+    tell!("{number} measured the generator or its host: repeated");
     for turn in &again {
         folder.set_aside(turn, experiment.runs_per_start)?;
     }
@@ -352,7 +353,7 @@ impl Progress<'_> {
             if in_a_row == FAILURES_MAX {
                 return Err(Failure::in_operation(format!(
                     "{FAILURES_MAX} runs failed one after the other; the same command tries again \
-                     when the cause is mended"
+                     once the cause is fixed"
                 )));
             }
             if number + 1 < waiting.len() {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::scale::Range;
 use super::{Chart, Form, SERIES_MAX, Scale, Series};
-use crate::html::escape;
+use crate::html::{STYLE, escape};
 
 /// Width of a drawing in its own unit.
 const WIDTH: f64 = 560.0;
@@ -19,14 +19,23 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 50.0;
 
+/// Height of a line of the legend, where the drawing has it.
+const LEGEND_ROW: f64 = 18.0;
+
 /// Width of a letter of the axes on a small screen.
 const LETTER: f64 = 9.5;
 
 /// Ticks of an axis that still read well on a small screen.
 const TICKS_MAX: usize = 6;
 
+/// Colours of the style sheet. Looks beyond them have the same ones, other dashes, and markers
+/// that are not filled.
+const COLORS: usize = 6;
+
 /// Dashes of the looks; the first is solid.
-const DASHES: [&str; SERIES_MAX] = ["", "7 4", "2 3", "10 3 2 3", "14 4", "4 2"];
+const DASHES: [&str; SERIES_MAX] = [
+    "", "7 4", "2 3", "10 3 2 3", "14 4", "4 2", "1 5", "20 3", "7 2 2 2 2 2", "", "3 7", "12 7",
+];
 
 /// The frame of a chart with its ranges.
 struct Frame<'a> {
@@ -61,7 +70,6 @@ impl<'a> Frame<'a> {
 
 /// The chart as an SVG element.
 pub(crate) fn draw(chart: &Chart) -> String {
-    let frame = Frame::of(chart);
     let mut svg = String::new();
     let id = escape(&chart.id);
     let _ = write!(
@@ -72,7 +80,54 @@ pub(crate) fn draw(chart: &Chart) -> String {
         escape(&chart.title),
         escape(&chart.description)
     );
-    axes(&mut svg, chart, &frame);
+    content(&mut svg, chart);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// The chart as a file of its own, with its legend and the colours of a light page.
+pub(crate) fn file(chart: &Chart) -> String {
+    let height = HEIGHT + LEGEND_ROW * chart.series.len() as f64;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\">\n\
+         <title>{}</title>\n<style>\n{}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        escape(&chart.title),
+        style()
+    );
+    content(&mut svg, chart);
+    for (row, series) in chart.series.iter().enumerate() {
+        let y = HEIGHT + LEGEND_ROW * row as f64;
+        let sample = sample_content(series.form, series.look);
+        let _ = writeln!(
+            svg,
+            "<g transform=\"translate({LEFT} {y})\">{sample}<text x=\"38\" y=\"10\">{}</text></g>",
+            escape(&series.name)
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// The rules of the page's style sheet for drawings; its variables have the values of a light
+/// page, for programs that know none.
+fn style() -> String {
+    let rules = STYLE.split_once("svg text {").map(|(_, rest)| rest);
+    let rules = rules.and_then(|rest| rest.split_once(".sheets {"));
+    let mut rules = format!("svg text {{{}", rules.map_or("", |(rules, _)| rules));
+    let root = STYLE.split('}').next().unwrap_or_default();
+    for line in root.lines() {
+        if let Some((name, value)) = line.trim().split_once(": ") {
+            rules = rules.replace(&format!("var({name})"), value.trim_end_matches(';'));
+        }
+    }
+    rules
+}
+
+fn content(svg: &mut String, chart: &Chart) {
+    let frame = Frame::of(chart);
+    axes(svg, chart, &frame);
     for mark in &chart.marks {
         let x = number(frame.x(mark.x));
         let _ = writeln!(
@@ -86,29 +141,33 @@ pub(crate) fn draw(chart: &Chart) -> String {
     }
     for series in &chart.series {
         if matches!(series.form, Form::Line | Form::Marked) {
-            band(&mut svg, series, &frame);
+            band(svg, series, &frame);
         }
     }
     for series in &chart.series {
         match series.form {
-            Form::Bars => bars(&mut svg, series, &frame),
-            Form::Line | Form::Marked | Form::Guide => line(&mut svg, series, &frame),
+            Form::Bars => bars(svg, series, &frame),
+            Form::Line | Form::Marked | Form::Guide => line(svg, series, &frame),
             Form::Dots => {}
         }
         if matches!(series.form, Form::Marked | Form::Dots) {
-            markers(&mut svg, series, &frame);
+            markers(svg, series, &frame);
         }
     }
-    svg.push_str("</svg>\n");
-    svg
 }
 
 /// A short piece of what a series looks like, for the legend.
 pub(crate) fn sample(form: Form, look: usize) -> String {
+    let drawn = sample_content(form, look);
+    format!("<svg class=\"sample\" viewBox=\"0 0 30 12\" aria-hidden=\"true\">{drawn}</svg>")
+}
+
+fn sample_content(form: Form, look: usize) -> String {
     let look = look % SERIES_MAX;
-    let drawn = match form {
+    let color = look % COLORS;
+    match form {
         Form::Bars => {
-            format!("<rect class=\"b{look}\" x=\"6\" y=\"1\" width=\"18\" height=\"10\"/>")
+            format!("<rect class=\"b{color}\" x=\"6\" y=\"1\" width=\"18\" height=\"10\"/>")
         }
         Form::Dots => marker(look, 15.0, 6.0),
         Form::Guide => "<path class=\"guide\" d=\"M1 6H29\"/>".to_owned(),
@@ -118,12 +177,11 @@ pub(crate) fn sample(form: Form, look: usize) -> String {
                 _ => String::new(),
             };
             format!(
-                "<path class=\"s{look}\"{} d=\"M1 6H29\"/>{marker}",
+                "<path class=\"s{color}\"{} d=\"M1 6H29\"/>{marker}",
                 dash(look)
             )
         }
-    };
-    format!("<svg class=\"sample\" viewBox=\"0 0 30 12\" aria-hidden=\"true\">{drawn}</svg>")
+    }
 }
 
 fn axes(svg: &mut String, chart: &Chart, frame: &Frame<'_>) {
@@ -221,7 +279,7 @@ fn line(svg: &mut String, series: &Series, frame: &Frame<'_>) {
     }
     let class = match series.form {
         Form::Guide => "guide".to_owned(),
-        _ => format!("s{look}"),
+        _ => format!("s{}", look % COLORS),
     };
     let dashes = match series.form {
         Form::Guide => String::new(),
@@ -242,7 +300,7 @@ fn markers(svg: &mut String, series: &Series, frame: &Frame<'_>) {
 
 /// The least to the greatest of each point: a band along a line, whiskers at markers.
 fn band(svg: &mut String, series: &Series, frame: &Frame<'_>) {
-    let look = series.look % SERIES_MAX;
+    let look = series.look % COLORS;
     let banded = series
         .points
         .iter()
@@ -281,7 +339,7 @@ fn whisker(svg: &mut String, look: usize, x: f64, (low, high): (f64, f64)) {
 }
 
 fn bars(svg: &mut String, series: &Series, frame: &Frame<'_>) {
-    let look = series.look % SERIES_MAX;
+    let look = series.look % COLORS;
     let floor = HEIGHT - BOTTOM;
     for point in &series.points {
         let Some((x, value)) = point.visible() else {
@@ -313,10 +371,15 @@ fn bars(svg: &mut String, series: &Series, frame: &Frame<'_>) {
 /// The marker of a look.
 fn marker(look: usize, x: f64, y: f64) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", number(x + dx), number(y + dy));
-    let path = match look {
+    let color = look % COLORS;
+    let class = match look < COLORS {
+        true => format!("m{color}"),
+        false => format!("s{color} whisker"),
+    };
+    let path = match color {
         0 => {
             let (x, y) = (number(x), number(y));
-            return format!("<circle class=\"m{look}\" cx=\"{x}\" cy=\"{y}\" r=\"3.5\"/>");
+            return format!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"3.5\"/>");
         }
         1 => format!("M{}h6.4v6.4h-6.4Z", at(-3.2, -3.2)),
         2 => format!("M{}l4.2 7.2h-8.4Z", at(0.0, -4.4)),
@@ -324,7 +387,7 @@ fn marker(look: usize, x: f64, y: f64) -> String {
         4 => format!("M{}l4.2 -7.2h-8.4Z", at(0.0, 4.4)),
         _ => format!("M{}h8v2.6h-8Z", at(-4.0, -1.3)),
     };
-    format!("<path class=\"m{look}\" d=\"{path}\"/>")
+    format!("<path class=\"{class}\" d=\"{path}\"/>")
 }
 
 /// A coordinate: a tenth of a unit is finer than any screen.

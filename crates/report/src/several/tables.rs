@@ -137,8 +137,8 @@ fn limits(collection: &Collection, cell: &Cell) -> String {
     }
 }
 
-/// Sent, completed and lost of a run, as means over the runs of each row, with success and
-/// failure of all of them.
+/// Sent, completed and lost of a run with rate and latency, all of them means over the runs of
+/// each row, with success and failure of all of them.
 pub(super) fn outcomes(collection: &Collection) -> Sheet {
     let rcodes = common_rcodes(collection);
     let mut heads = columns(collection);
@@ -168,10 +168,17 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
         row.push(decimal(sent.floor(), 0));
         row.push(decimal(completed.floor(), 0));
         row.push(decimal(lost, places));
-        row.push(words_of(collection.metric(cell, Metric::Qps), |qps| {
-            decimal(qps, 2)
-        }));
-        row.push(words_of(collection.metric(cell, Metric::Mean), latency));
+        let mean_of = |metric: Metric, words: fn(f64) -> String| {
+            let each = collection.counted(cell).filter_map(|it| metric.of(it));
+            let each: Vec<f64> = each.collect();
+            let sum: f64 = each.iter().sum();
+            match each.is_empty() {
+                true => "-".to_owned(),
+                false => words(sum / each.len() as f64),
+            }
+        };
+        row.push(mean_of(Metric::Qps, |qps| decimal(qps, 2)));
+        row.push(mean_of(Metric::Mean, latency));
         let offered = mean(|it| it.total.counts.offered as f64);
         row.push(success(completed, offered));
         row.push(failure(lost, offered));
@@ -189,8 +196,8 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
     );
     if has_repeats {
         sheet.notes.push(
-            "counts are means over the runs of each row, rounded down but for those lost; rates \
-             and latencies are medians; single runs are in the table of runs"
+            "means over the runs of each row, counts rounded down except those lost; single runs \
+             are in the table of runs"
                 .into(),
         );
     }

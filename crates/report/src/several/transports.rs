@@ -128,13 +128,12 @@ fn costs(comparison: &Comparison) -> Sheet {
         }
         costs.rows.push(line);
     }
-    let doubts = comparison.costs.iter().filter_map(|cost| {
-        let doubt = cost.doubt.as_ref()?;
-        let (from, to) = (cost.from.to_string(), cost.to.to_string());
-        let step = format!("{} \u{2192} {}", transport(&from), transport(&to));
-        Some(format!("{step}: the factor is in doubt, {doubt}"))
-    });
-    costs.notes.extend(doubts);
+    for doubt in comparison.costs.iter().filter_map(|cost| cost.doubt.as_ref()) {
+        let note = format!("the factor is in doubt: {doubt}");
+        if !costs.notes.contains(&note) {
+            costs.notes.push(note);
+        }
+    }
     costs
 }
 

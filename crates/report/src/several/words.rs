@@ -57,6 +57,11 @@ fn costs(collection: &Collection) -> Vec<Remark> {
         let Some(change) = &cost.achieved_qps else {
             continue;
         };
+        if cost.ranges_overlap == Some(true) {
+            let text = format!("the rates of {to} and {from} overlap: no difference is shown");
+            remarks.push(shows(text, "costs"));
+            continue;
+        }
         let direction = if change.difference < 0.0 {
             "fewer"
         } else {
@@ -72,9 +77,6 @@ fn costs(collection: &Collection) -> Vec<Remark> {
         if let Some(servers) = cost.servers.filter(|_| cost.doubt.is_none()) {
             let words = decimal(servers, 2);
             text.push_str(&format!(": the same rate takes {words} times the servers"));
-        }
-        if cost.ranges_overlap == Some(true) {
-            text.push_str("; the runs overlap, so more of them may reverse the order");
         }
         remarks.push(shows(text, "costs"));
     }
@@ -137,22 +139,29 @@ fn along(collection: &Collection, axis: usize, cells: &[(&Cell, f64)]) -> String
         .fold((f64::INFINITY, 0.0_f64), |(low, high), qps| {
             (low.min(*qps), high.max(*qps))
         });
+    let ends = format!("from {} to {} the rate", at(0), at(last));
     if high <= low * (1.0 + SAME) {
-        return format!(
-            "from {} to {} the rate stayed at {}",
-            at(0),
-            at(last),
-            rate(rates[last])
-        );
+        return format!("{ends} stayed at {}", rate(rates[last]));
     }
-    let mut text = format!(
-        "from {} to {} the rate went from {} to {} ({} times)",
-        at(0),
-        at(last),
-        rate(rates[0]),
-        rate(rates[last]),
-        decimal(rates[last] / rates[0], 2)
-    );
+    let range = |place: usize| {
+        let over = collection.metric(cells[place].0, Metric::Qps)?;
+        (cells[place].0.runs.len() > 1).then_some((over.min, over.max))
+    };
+    let ranges = range(0).zip(range(last));
+    let with_range = |place: usize| match range(place) {
+        Some((min, max)) => format!("{} ({} to {})", rate(rates[place]), rate(min), rate(max)),
+        None => rate(rates[place]),
+    };
+    let (from, to) = (with_range(0), with_range(last));
+    let mut text = match ranges {
+        Some((first, last)) if first.0 <= last.1 && last.0 <= first.1 => {
+            format!("{ends} shows no change beyond the spread of the runs: {from} and {to}")
+        }
+        _ => {
+            let times = decimal(rates[last] / rates[0], 2);
+            format!("{ends} went from {from} to {to} ({times} times)")
+        }
+    };
     let best = rates.iter().position(|qps| *qps == high).unwrap_or(0);
     if high > rates[last] * (1.0 + SAME) && best > 0 {
         text.push_str(&format!("; it was highest at {}: {}", at(best), rate(high)));
@@ -189,7 +198,8 @@ fn shares(collection: &Collection) -> Vec<Remark> {
 /// Cells whose rates are the same: then what they differ in is not what limits them.
 fn alike(collection: &Collection) -> Vec<Remark> {
     let cells: Vec<&Cell> = collection.cells.iter().collect();
-    if cells.len() < 2 || cells.len() > CELLS_TOLD_MAX || collection.axis().is_some() {
+    let is_told = collection.axis().is_some() || comparison_of(collection).is_some();
+    if cells.len() < 2 || cells.len() > CELLS_TOLD_MAX || is_told {
         return Vec::new();
     }
     let mut remarks = Vec::new();
@@ -383,7 +393,7 @@ fn cautions(collection: &Collection) -> Vec<Remark> {
     );
     caution(
         collection.cells.iter().any(|cell| cell.runs.len() == 1) && collection.cells.len() > 1,
-        "one run of a scenario shows no spread: a small difference may be chance",
+        "one run of a scenario shows no spread: a small difference may be noise",
     );
     caution(
         records().any(|it| it.self_test),

@@ -119,7 +119,7 @@ fn agents(record: &RunRecord) -> Vec<String> {
     let named = record.agents.iter().enumerate();
     let named = named.filter_map(|(position, agent)| {
         let rule = agent.limited_by.as_ref()?;
-        (record.agents.len() > 1).then(|| format!("agent {}: {rule}", record.agent_name(position)))
+        (record.agents.len() > 1).then(|| format!("{}: {rule}", record.agent_name(position)))
     });
     named.collect()
 }
