@@ -46,7 +46,7 @@ impl fmt::Display for FrameError {
         match self {
             FrameError::Foreign(octets) => {
                 let text = String::from_utf8_lossy(octets);
-                write!(f, "`{}` is no message", text.trim_end())
+                write!(f, "`{}` is not a message", text.trim_end())
             }
             FrameError::TooLong => write!(f, "a message is too long"),
             FrameError::Damaged(why) => write!(f, "a message is damaged: {why}"),
@@ -234,7 +234,7 @@ mod tests {
         let banner = b"Welcome to node-1!\n";
         let foreign = FrameError::Foreign(banner.to_vec());
         assert_eq!(read(banner, 100).1, Err(foreign.clone()));
-        assert_eq!(foreign.to_string(), "`Welcome to node-1!` is no message");
+        assert_eq!(foreign.to_string(), "`Welcome to node-1!` is not a message");
         assert!(read(b"\xF7W", 1).1.is_err());
         // A length alone allocates no memory.
         let long = [0xF7, b'T', b'h', 0, 0xFF, 0xFF, 0xFF, 0xFF];

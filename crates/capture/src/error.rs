@@ -56,14 +56,14 @@ impl CaptureError {
         match self {
             CaptureError::Empty => "check that the capture was written, and with permission".into(),
             CaptureError::UnknownFormat => format!(
-                "known are {}; a log may start with other lines, say then which it is (--format)",
+                "known are {}; a log may start with other lines, if so, name its format (--format)",
                 Format::list()
             ),
             CaptureError::Compressed(tool) => {
                 format!("decompress it first: `{tool} -dc FILE | throng fit -`")
             }
             CaptureError::WrongFormat { found, .. } => match found {
-                Some(found) => format!("say `--format {found}`, or leave --format out"),
+                Some(found) => format!("give `--format {found}`, or leave --format out"),
                 None => "leave --format out to have it found from the content".into(),
             },
             CaptureError::UnknownLinkType(_) => "capture on an interface with Ethernet, Linux \
@@ -89,7 +89,7 @@ impl fmt::Display for CaptureError {
         match self {
             CaptureError::Empty => f.write_str("the file is empty"),
             CaptureError::UnknownFormat => {
-                f.write_str("neither a capture nor a query log that is known")
+                f.write_str("not a capture or query log of a known format")
             }
             CaptureError::Compressed(tool) => write!(f, "the file is compressed ({tool})"),
             CaptureError::WrongFormat { asked, found } => match found {

@@ -97,7 +97,7 @@ impl FitError {
                 "see what was skipped; servers on another port than 53 need --port"
             }
             FitError::NoTimes => {
-                "have a time written before each line of the log: `kubectl logs --timestamps`, or \
+                "write a time before each line of the log: `kubectl logs --timestamps`, or \
                  `ts '%Y-%m-%dT%H:%M:%.S'` behind the server"
             }
         }
@@ -108,7 +108,7 @@ impl fmt::Display for FitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FitError::NoQueries => "no query was found",
-            FitError::NoTimes => "no time passes between the queries: nothing is known of rates",
+            FitError::NoTimes => "no time passes between the queries: no rate can be derived",
         })
     }
 }

@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Run(Box<RunCommand>),
     /// Replay a capture or query log, each client with its own queries and timing
     Replay(Box<ReplayArguments>),
-    /// Tell whether B is slower than A, from records or from alternating runs
+    /// Decide whether B is slower than A, from records or from alternating runs
     Compare(Box<AbArguments>),
     /// Measure the same load over several transports, and what each step costs
     CompareTransports(Box<CompareTransportsArguments>),
@@ -95,7 +95,7 @@ pub(crate) enum Command {
     Ramp(Box<RampArguments>),
     /// Query a server repeatedly, and show each response with its time
     Ping(Box<PingArguments>),
-    /// Query several servers in turn, and tell which answers fastest
+    /// Query several servers in turn, and rank them by latency
     Eval(Box<EvalArguments>),
     /// Show the path to a server, hop by hop, with DNS queries
     Trace(Box<TraceArguments>),

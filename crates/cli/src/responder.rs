@@ -115,7 +115,7 @@ fn reject_of_one_process(arguments: &ResponderArguments) -> Result<(), Failure> 
     ] {
         if is_given && arguments.processes > 1 {
             return Err(Failure::usage(
-                format!("{flag} tells what one process counts"),
+                format!("{flag} reports what one process counts"),
                 format!("leave out --processes, or {flag}"),
             ));
         }
@@ -367,7 +367,7 @@ fn refused(error: &TlsConfigError) -> Failure {
     match error.setting {
         TlsSetting::Roots => Failure::usage(
             format!("--tls-client-ca: {error}"),
-            "give the PEM file of the authority",
+            "give the PEM file of the CA",
         ),
         _ => tls::refused(error),
     }
@@ -394,11 +394,7 @@ fn tls_options(flags: &ServerTlsArguments) -> Result<ServerTlsOptions, Failure> 
     let client_certificates = match &flags.tls_client_ca {
         None => ClientCertificates::Ignored,
         Some(path) => {
-            let pem = tls::read(
-                "--tls-client-ca",
-                path,
-                "give the PEM file of the authority",
-            )?;
+            let pem = tls::read("--tls-client-ca", path, "give the PEM file of the CA")?;
             match flags.tls_client_cert {
                 ClientCertificatePolicy::Optional => ClientCertificates::Optional(pem),
                 ClientCertificatePolicy::Required => ClientCertificates::Required(pem),

@@ -228,7 +228,7 @@ impl Rig {
         until
     }
 
-    /// Takes turns for as long as `goes_on`, which is told how many queries were answered
+    /// Takes turns for as long as `goes_on`, which is reported how many queries were answered
     /// meanwhile; returns their number, and the generator's CPU time.
     fn run_while(&mut self, goes_on: impl Fn(u64) -> bool) -> Result<(u64, Duration), RunError> {
         let (before, mut busy) = (self.answered(), Duration::ZERO);

@@ -48,7 +48,7 @@ impl Sources {
             if let Some(address) = text.strip_prefix("auto=") {
                 let address = address.parse().map_err(|_| {
                     RunError::new(
-                        format!("--observe {text}: `{address}` is no address and port"),
+                        format!("--observe {text}: `{address}` is not an address and port"),
                         "give that of a server behind the target, as in auto=127.0.0.1:5300",
                     )
                 })?;
@@ -311,7 +311,7 @@ mod tests {
         assert!(!other.is_empty() && !other.is_auto);
         for wrong in ["auto=", "auto=named", "auto=127.0.0.1"] {
             let error = sources(wrong).unwrap_err();
-            assert!(error.what.contains("no address and port"), "{error}");
+            assert!(error.what.contains("not an address and port"), "{error}");
         }
     }
 }

@@ -346,7 +346,7 @@ impl AbComparison {
     /// What was found, in a sentence.
     pub fn headline(&self) -> String {
         if let Some(sides) = self.of_generator() {
-            return format!("cannot be judged: {sides} measured the generator, not the target");
+            return format!("inconclusive: {sides} measured the generator, not the target");
         }
         let of = |finding: Finding| -> String {
             let metrics = self.metrics.iter();
@@ -367,7 +367,7 @@ impl AbComparison {
                 "B is the same as A: no difference above {:.1} %",
                 100.0 * self.same_within
             ),
-            Finding::CannotTell => "cannot tell whether B differs from A".into(),
+            Finding::CannotTell => "B cannot be distinguished from A".into(),
         }
     }
 }

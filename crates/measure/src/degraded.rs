@@ -67,8 +67,8 @@ impl Degraded {
                 number => format!("the other {number} agents"),
             };
             warnings.push(format!(
-                "{others} went on for {}: {} and {} are told apart (`degraded`), and are no part \
-                 of the result",
+                "{others} went on for {}: {} and {} are reported separately (`degraded`), and are \
+                 not part of the result",
                 seconds(self.total.length_ns()),
                 counted(counts.sent, "query"),
                 counted(counts.responses, "response"),

@@ -233,14 +233,14 @@ fn method(comparison: &AbComparison) -> Vec<String> {
         Method::None => "nothing to estimate the noise from".into(),
     };
     let noise = match comparison.noise {
-        Noise::Spread => "noise: how far such medians of the same thing lie apart, by the spread \
-                          of the runs"
-            .to_owned(),
+        Noise::Spread => {
+            "noise floor: spread between identical runs, from that of the runs".to_owned()
+        }
         Noise::Measured(runs) => format!(
-            "noise: how far {} of A compared with A lie apart",
+            "noise floor: spread between {} of A compared with A",
             counted(runs, "run")
         ),
-        Noise::Assumed => "noise: assumed to be great, because it was not measured".into(),
+        Noise::Assumed => "noise floor: assumed to be high, because it was not measured".into(),
     };
     let rule = format!(
         "slower or faster: p below {:.2} after Holm's correction for all metrics, no change \

@@ -184,7 +184,7 @@ fn goodput(record: &RunRecord) -> Option<String> {
     let bad = counts.failures(&record.scenario.goodput_rcodes);
     (bad > 0).then(|| {
         format!(
-            "{} of the responses are not goodput ({}): fast, but of no use",
+            "{} of the responses are not goodput ({}): fast, but not useful",
             share(bad, responses),
             count(bad)
         )

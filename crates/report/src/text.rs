@@ -417,7 +417,10 @@ fn rates(record: &RunRecord, table: &mut Table<5>) {
         seconds(record.measured_ns),
         match record.responses_after_window() {
             0 => String::new(),
-            after => format!(", and {} after it as fast as usual", count(after)),
+            after => format!(
+                ", and {} just after the end at normal latency",
+                count(after)
+            ),
         }
     );
     row("achieved", rate(record.achieved_qps()), none(), window);

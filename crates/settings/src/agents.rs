@@ -35,7 +35,7 @@ impl Named for OnAgentLoss {
         match self {
             OnAgentLoss::End => "End the run, with the result of the last checkpoint of all",
             OnAgentLoss::Continue => {
-                "Let the others go on; the result is the same, and what they do is told beside it"
+                "Let the others go on; the result is the same, and theirs is reported separately"
             }
             OnAgentLoss::Fail => "End the run, without a result",
         }

@@ -122,7 +122,7 @@ impl Why {
         let seconds = |time: &Duration| format!("{:.0} s", time.as_secs_f64());
         match self {
             Why::Silent(time) => format!("said nothing for {}", seconds(time)),
-            Why::Stalled(time) => format!("its workers stood still for {}", seconds(time)),
+            Why::Stalled(time) => format!("its workers were stopped for {}", seconds(time)),
             Why::Left => "it was asked to end (SIGTERM)".to_owned(),
             Why::Ended(how) | Why::Refused(how) | Why::Invalid(how) => how.clone(),
             Why::Told(told) => told.what.clone(),

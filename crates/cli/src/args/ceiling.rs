@@ -28,7 +28,7 @@ pub(crate) struct CeilingArguments {
     #[arg(long, value_name = "N", default_value_t = OUTSTANDING,
           value_parser = count_within::<u32>(1..=65_536))]
     pub(crate) outstanding: u32,
-    /// Measure so many queries in virtual time, for programs that count instructions
+    /// Measure this number of queries in virtual time, for programs that count instructions
     #[arg(long, value_name = "N", value_parser = count_from::<u64>(1))]
     pub(crate) queries: Option<u64>,
     /// Print JSON

@@ -29,8 +29,8 @@ pub(crate) enum ExperimentCommand {
         #[command(flatten)]
         extent: Extent,
     },
-    /// Compare the cells: each with its interval, what starts and runs differ by, and the
-    /// difference that so many starts can show
+    /// Compare the cells: intervals, spread between starts and between runs, and the smallest
+    /// detectable difference
     Results {
         /// Folder of the experiment's records
         #[arg(value_name = "FOLDER")]
@@ -39,13 +39,12 @@ pub(crate) enum ExperimentCommand {
         #[arg(long, value_name = "METRIC", default_value = "qps", value_parser = metric)]
         metric: Metric,
     },
-    /// Hold what others have published against the cells: which statements hold here, which do
-    /// not, and which cannot be judged
+    /// Check published statements against the cells: supported, not supported or inconclusive
     Claims {
         /// Folder of the experiment's records
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
-        /// The statements, each with the conditions under which it holds (TOML)
+        /// The statements, each with its conditions (TOML)
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Format of the list
@@ -79,7 +78,8 @@ pub(crate) struct ExperimentRun {
     /// end; the page's address is printed
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) web: Option<SocketAddr>,
-    /// May change what a cluster runs (`change` of a [[server]]); it is restored after each start
+    /// Permit changes to workloads of a cluster (`change` of a [[server]]); each is restored after
+    /// its start
     #[arg(long)]
     pub(crate) allow_change: bool,
 }

@@ -53,14 +53,14 @@ pub(crate) struct UpArguments {
     #[arg(value_name = "PRODUCT")]
     pub(crate) product: String,
     /// Command to run beside the server, which ends with it. $THRONG_UDP, $THRONG_TCP, $THRONG_DOT
-    /// and so on are the server's addresses, $THRONG_NAMES has its names, $THRONG_CA its authority
+    /// and so on are the server's addresses, $THRONG_NAMES has its names, $THRONG_CA its CA
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
     /// Set a factor; may be repeated
     #[arg(long, value_name = "FACTOR=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What it serves: zone:NUMBER[,ttl=TIME][,delegations=NUMBER][,signed] generates so many
+    /// Data to serve: zone:NUMBER[,ttl=TIME][,delegations=NUMBER][,signed] generates that number of
     /// names, file:PATH,origin=ZONE is a zone file
     #[arg(long, value_name = "DATA", default_value = "zone:1000,ttl=1h")]
     pub(crate) data: String,
@@ -82,7 +82,7 @@ pub(crate) struct UpArguments {
     #[arg(long, value_name = "TRANSPORT[,...]", value_parser = services)]
     pub(crate) transports: Option<Services>,
 
-    /// What is between it and who asks: loopback; veth, a network of its own; line:DELAY,LOSS such
+    /// Network between server and clients: loopback; veth, a separate network; line:DELAY,LOSS such
     /// as line:10ms,0.1%, the same with a delay line; kubernetes, a pod behind a Service
     #[arg(long, value_name = "TOPOLOGY", default_value = "loopback", value_parser = topology)]
     pub(crate) topology: Topology,

@@ -148,7 +148,7 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) max_rate: Option<String>,
     /// Open loop: queries a second, due whatever the server does (20000, 50k, 1.5M). The achieved
-    /// rate counts responses within the run, and later ones that are no slower than usual
+    /// rate counts responses within the run, and those just after the end at normal latency
     #[arg(long, short, value_name = "QPS", help_heading = "Load")]
     pub(crate) rate: Option<String>,
     /// How open-loop queries are spaced
@@ -320,9 +320,9 @@ pub(crate) struct RunArguments {
     /// Add to the record what it cannot know, such as cpu=2 for the target; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = label, help_heading = "Output")]
     pub(crate) label: Vec<(String, String)>,
-    /// Put into the record what a server or a host tells of itself meanwhile: auto (what is found
-    /// of a target on this host), or a profile and where it is asked, such as
-    /// bind=http://127.0.0.1:8053/, process=named, host (see docs/observing.md); may be repeated
+    /// Record metrics of servers and hosts during the run: auto (those found for a target on this
+    /// host), or a profile and its source, such as bind=http://127.0.0.1:8053/, process=named or
+    /// host (see docs/observing.md); may be repeated
     #[arg(
         long,
         value_name = "auto|PROFILE=WHERE[,KEY=VALUE...]",

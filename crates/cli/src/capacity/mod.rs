@@ -117,7 +117,7 @@ fn announce(plan: &CapacityPlan) {
         plan.objective.text()
     );
     tell!(
-        "some {trials} trials of {} and one of {}, about {}, at most {} (--max-duration)",
+        "about {trials} trials of {} and one of {}, about {}, at most {} (--max-duration)",
         seconds(facts.trial_ns),
         seconds(long_ns),
         seconds(all_ns),

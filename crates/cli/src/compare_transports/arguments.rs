@@ -95,7 +95,7 @@ impl Servers {
                 None if servers.of_all.is_some() => {
                     return Err(Failure::usage(
                         format!("--server {given}: two servers for all transports"),
-                        "say which is whose, as in udp=192.0.2.1,dot=192.0.2.2",
+                        "give each its transport, as in udp=192.0.2.1,dot=192.0.2.2",
                     ));
                 }
                 None => servers.of_all = Some(endpoint(text, None)?),

@@ -47,7 +47,7 @@ enum Test {
 struct Judged {
     says: String,
     holds: Holds,
-    /// What was found in which cells, or why it cannot be judged.
+    /// What was found in which cells, or why it is inconclusive.
     found: String,
 }
 
@@ -117,7 +117,7 @@ impl Parser<'_> {
         let at = table.span().start;
         let fault = |what: &str, hint: &str| self.reader.fault(at, what, hint);
         let DeValue::Table(table) = table.get_ref() else {
-            return Err(fault("it is no table", "write [[claim]], once for each"));
+            return Err(fault("it is not a table", "write [[claim]], once for each"));
         };
         for key in table.keys() {
             if !OF_CLAIM.contains(&key.get_ref().as_ref()) {
@@ -277,7 +277,7 @@ impl Judge<'_> {
             let _ = write!(found, ", against {}", against.name());
         }
         if let (Holds::CannotTell, Some(starts)) = (all, starts_needed) {
-            let _ = write!(found, "; about {starts} starts would tell");
+            let _ = write!(found, "; about {starts} starts would decide");
         }
         for cell in [Some(cell), against].into_iter().flatten() {
             let name = cell.name();
@@ -321,9 +321,9 @@ impl Judge<'_> {
 
 fn word(holds: Holds) -> &'static str {
     match holds {
-        Holds::Yes => "holds",
-        Holds::No => "does not hold",
-        Holds::CannotTell => "cannot be judged",
+        Holds::Yes => "supported",
+        Holds::No => "not supported",
+        Holds::CannotTell => "inconclusive",
     }
 }
 
@@ -332,12 +332,12 @@ fn as_text(source: &str, judged: &[Judged]) -> String {
     for claim in judged {
         let (word, says, found) = (word(claim.holds), &claim.says, &claim.found);
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{word:<17} {says}\n{:17} {found}", "");
+        let _ = writeln!(text, "{word:<14} {says}\n{:14} {found}", "");
     }
     let number = |holds| judged.iter().filter(|it| it.holds == holds).count();
     let _ = writeln!(
         text,
-        "\n{} of {} hold, {} do not, {} cannot be judged here",
+        "\n{} of {} supported, {} not supported, {} inconclusive here",
         number(Holds::Yes),
         judged.len(),
         number(Holds::No),

@@ -355,7 +355,7 @@ impl Parser<'_> {
     fn at(&self, key: &Key<'_>, value: &Value<'_>) -> Result<At, Failure> {
         let text = self.one(key, value)?;
         At::parse(&text).ok_or_else(|| {
-            let what = format!("`at`: `{text}` is no instant of a run");
+            let what = format!("`at`: `{text}` is not a time of a run");
             let hint = "write a share below 100%, as in \"40%\", or a time, as in \"4s\"";
             self.reader.fault(value.span().start, &what, hint)
         })

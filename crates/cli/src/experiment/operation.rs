@@ -92,7 +92,7 @@ pub(super) fn check(
     let duration = run.limits.duration;
     match (timing.at, duration) {
         (At::Share(_), None) => Err(Failure::usage(
-            format!("operation {operation}: nothing tells when it is to be done"),
+            format!("operation {operation} has no time"),
             "give the runs a duration, or write a time, as in at = \"4s\"",
         )),
         (At::Time(at), Some(duration)) if at >= duration => Err(Failure::usage(

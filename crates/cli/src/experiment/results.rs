@@ -370,7 +370,7 @@ fn table(folder: &Path, measured: &[Measured], metric: Metric) -> String {
         );
     }
     text + "\nbetween, within: standard deviations of starts and of runs after one start\n\
-            detectable: the least difference of two such cells that is found four times of five\n"
+            detectable: smallest difference detectable with 80 % power\n"
 }
 
 /// The runs that say nothing about their server, by name, and what remains of their cells.
@@ -388,7 +388,7 @@ fn left_out(measured: &[Measured]) -> String {
     }
     for cell in measured {
         if let Some(all) = cell.left_out.all() {
-            let _ = writeln!(text, "cannot be judged: {}: {all}", words(&cell.levels));
+            let _ = writeln!(text, "inconclusive: {}: {all}", words(&cell.levels));
         }
     }
     text
@@ -405,7 +405,7 @@ fn twins(measured: &[Measured]) -> String {
         let name = words(own);
         // Writing to a String does not fail.
         let _ = match test {
-            None => writeln!(text, "A/A: {name}: too few starts to tell"),
+            None => writeln!(text, "A/A: {name}: too few starts to decide"),
             Some(test) if test.p_value < 1.0 - LEVEL => writeln!(
                 text,
                 "A/A: {name} differs from itself (p {:.3}): this host, or the order, makes \

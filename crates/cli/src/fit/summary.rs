@@ -30,15 +30,15 @@ pub(super) fn notes(notes: &FitNotes) -> String {
     for (count, what) in [
         (
             notes.without_client,
-            "queries of more clients than can be followed",
+            "queries of clients beyond the number that is followed",
         ),
         (
             notes.without_name,
-            "queries for more names than can be told apart",
+            "queries for names beyond the number that is counted",
         ),
         (
             notes.without_connection,
-            "queries on connections that cannot be told apart",
+            "queries on connections that cannot be distinguished",
         ),
     ] {
         if count > 0 {

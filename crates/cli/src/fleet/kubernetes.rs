@@ -162,7 +162,7 @@ pub(super) fn kubectl_words(kubectl: &str) -> Result<Vec<String>, Failure> {
     let words = shlex::split(kubectl).filter(|words| !words.is_empty());
     words.ok_or_else(|| {
         Failure::usage(
-            format!("--kubectl `{kubectl}` is no command"),
+            format!("--kubectl `{kubectl}` is not a valid command"),
             "write it as in a shell, such as 'kubectl --context staging'",
         )
     })
@@ -238,7 +238,7 @@ fn checked_name(name: &str) -> Result<&str, Failure> {
     match begins && name.len() <= NAME_MAX && name.bytes().all(is_allowed) {
         true => Ok(name),
         false => Err(Failure::usage(
-            format!("--name `{name}` is no name for objects of Kubernetes"),
+            format!("--name `{name}` is not a name for objects of Kubernetes"),
             format!("use at most {NAME_MAX} of a-z, 0-9 and `-`, a letter first"),
         )),
     }
@@ -254,7 +254,7 @@ fn label(text: &str) -> Result<(String, String), Failure> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let parts = parts.map(|(name, value)| (name.to_owned(), value.to_owned()));
     parts.ok_or_else(|| {
-        let what = format!("--node-selector `{text}` is no label");
+        let what = format!("--node-selector `{text}` is not a label");
         Failure::usage(what, "write NAME=VALUE, such as kubernetes.io/arch=amd64")
     })
 }
@@ -411,7 +411,7 @@ impl<'a> Client<'a> {
                         tell!("ending the run; its result comes (interrupt again to remove it)");
                         let interrupt = [THRONG, "fleet", "interrupt"];
                         if let Err(error) = self.cluster.execute_once(&lead.name, &interrupt) {
-                            tell!("warning: the lead does not hear it: {}", error.what);
+                            tell!("warning: the lead cannot be reached: {}", error.what);
                         }
                     }
                     Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}

@@ -72,7 +72,7 @@ impl Watch {
         self.silent = None;
         self.note(pods);
         if let Some(trouble) = self.trouble() {
-            let hint = "mend it and start the run again; `kubectl describe pod` says more";
+            let hint = "fix it and start the run again; `kubectl describe pod` says more";
             return Ok(Look::Trouble(Failure::usage(trouble, hint)));
         }
         let pods = self.since.iter().map(|(pod, _)| pod.clone());

@@ -417,7 +417,7 @@ doh2         https://HOST/PATH     443   HTTPS, HTTP/2 (RFC 8484)
 doh3         h3://HOST/PATH        443   HTTPS, HTTP/3 (RFC 8484, RFC 9114)
 doq          quic://HOST           853   QUIC (RFC 9250)
 
-Without a transport it is UDP. --tls-ca FILE names the authority of a certificate that the
+Without a transport it is UDP. --tls-ca FILE names the CA of a certificate that the
 system does not know; `throng help tls` and `throng help connections` have the other flags.
 ",
     ),

@@ -146,8 +146,8 @@ fn servers(arguments: &EvalArguments) -> Result<Vec<String>, Failure> {
         )),
         1..=SERVERS_MAX => Ok(servers),
         many => Err(Failure::usage(
-            format!("{many} servers are more than the {SERVERS_MAX} that can be asked in turn"),
-            "ask some of them",
+            format!("{many} servers are more than the {SERVERS_MAX} that can be queried in turn"),
+            "query fewer of them",
         )),
     }
 }

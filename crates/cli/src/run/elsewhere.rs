@@ -156,7 +156,7 @@ pub(super) fn not_greeted(error: GreetingError) -> Failure {
              longer, and --min-agents N begins with N of them",
         ),
         GreetingError::Foreign { name, said } => Failure::usage(
-            format!("{name}: it said `{said}`, which is no agent's"),
+            format!("{name}: it printed `{said}`, which is not from an agent"),
             "`ssh HOST true` must print nothing: .bashrc and the like may print in interactive \
              shells only",
         ),

@@ -47,7 +47,7 @@ impl Hosts {
         let ssh = shlex::split(command.unwrap_or(SSH)).filter(|words| !words.is_empty());
         let ssh = ssh.ok_or_else(|| {
             Failure::usage(
-                "--ssh: it is no command",
+                "--ssh: not a valid command",
                 "write it as for a shell, such as 'ssh -p 2222'",
             )
         })?;
@@ -148,7 +148,10 @@ fn read(path: &Path) -> Result<Vec<Host>, Failure> {
             _ => return Err(wrong(format!("line {}: more than two words", number + 1))),
         };
         if name.starts_with('-') {
-            return Err(wrong(format!("line {}: `{name}` is no host", number + 1)));
+            return Err(wrong(format!(
+                "line {}: `{name}` is not a host",
+                number + 1
+            )));
         }
         if program.starts_with('-') {
             let what = format!("`{program}` is an option, not a program");
@@ -189,7 +192,7 @@ mod tests {
             ("a b c\n", "line 1: more than two words"),
             (
                 "a\n-oProxyCommand=x\n",
-                "line 2: `-oProxyCommand=x` is no host",
+                "line 2: `-oProxyCommand=x` is not a host",
             ),
             (
                 "a\nh1 -I/x.so\n",

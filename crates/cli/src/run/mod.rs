@@ -42,7 +42,7 @@ pub(crate) use runner::Runner;
 pub(crate) use shares::show_shares;
 
 /// True if the run was in vain; or if the script of all clients of a group has failed, a worker did
-/// not end or an agent was lost, which is told.
+/// not end or an agent was lost, which is reported.
 pub(crate) fn is_failure(record: &RunRecord) -> bool {
     let mut errors: Vec<String> = record.groups.iter().filter_map(failed_script).collect();
     let workers = record.workers.iter().enumerate();

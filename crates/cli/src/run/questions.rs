@@ -161,7 +161,7 @@ pub(super) fn reject(arguments: &RunArguments) -> Result<(), Failure> {
     let has_no_rounds = is_chosen || flags.zone().is_some();
     if arguments.loops.is_some() && has_no_rounds {
         return Err(Failure::usage(
-            "--loops counts how often each question is asked, which chance decides here",
+            "--loops counts how often each question is asked, and their order is random here",
             "give the number of queries with --queries",
         ));
     }

@@ -36,7 +36,7 @@ pub(super) fn against(
         Some(file) => Roots::Pem(read(
             "--tls-ca",
             file.as_path(),
-            "give the PEM file of the authority, or skip verification with --tls-insecure",
+            "give the PEM file of the CA, or skip verification with --tls-insecure",
         )?),
         None => Roots::WebPki,
     };

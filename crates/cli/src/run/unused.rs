@@ -68,7 +68,7 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
     match (arguments.driver, arguments.interface) {
         (Some(DriverKind::Xdp), None) => Err(Failure::usage(
             "--driver xdp needs an interface",
-            "add --interface, with the one that leads to the server; `ip route get ADDRESS` tells",
+            "add --interface with that to the server; `ip route get ADDRESS` shows it",
         )),
         (Some(DriverKind::Xdp), _) if transport.is_stream() => Err(Failure::usage(
             format!("--driver xdp moves datagrams, and {transport} is a stream"),

@@ -174,7 +174,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             When::Shown(4),
             Do::Shell("kill -s STOP $PID; sleep 0.7; kill -s CONT $PID"),
         )],
-        ends: Ends::measured(&[Generator], "this tool did not get to run"),
+        ends: Ends::measured(&[Generator], "the generator was not scheduled"),
         ..NONE
     },
     Fault {
@@ -187,7 +187,7 @@ pub(crate) const FAULTS: &[Fault] = &[
                 "all=\"$PID $(pgrep -P $PID)\"; kill -s STOP $all; sleep 0.7; kill -s CONT $all",
             ),
         )],
-        ends: Ends::measured(&[Generator], "this tool did not get to run"),
+        ends: Ends::measured(&[Generator], "the generator was not scheduled"),
         ..NONE
     },
     Fault {

@@ -453,12 +453,12 @@ impl Carrier {
                     by.as_secs_f64()
                 ),
                 "all processes were ended, and there is no result; its host, or the way to it, \
-                 may have stood still",
+                 may have been stopped",
             ),
             Why::Ended(how) => broken(
                 format!("{name} died in the run: {how}"),
                 "the others were ended, and there is no result; if the kernel ended it for lack \
-                 of memory (`dmesg` tells), use fewer clients",
+                 of memory (`dmesg` shows it), use fewer clients",
             ),
             Why::Left => broken(
                 format!("{name} was asked to end (SIGTERM) before the first checkpoint of all"),

@@ -101,7 +101,7 @@ impl Shape {
     fn set(&mut self, name: &str, value: &str) -> Result<(), RunError> {
         if name == "seed" {
             let seed = value.parse();
-            self.seed = seed.map_err(|_| wrong(format!("seed: `{value}` is no number")))?;
+            self.seed = seed.map_err(|_| wrong(format!("seed: `{value}` is not a number")))?;
             return Ok(());
         }
         let (there, back) = value.split_once('/').unwrap_or((value, value));
@@ -122,11 +122,11 @@ fn set_way(way: &mut Impairment, name: &str, value: &str) -> Result<(), String> 
         "duplicate" => way.duplicate = share(value)?,
         "rate" => {
             let rate = parse_bit_rate(value);
-            way.rate_bps = Some(rate.ok_or_else(|| format!("`{value}` is no rate"))?);
+            way.rate_bps = Some(rate.ok_or_else(|| format!("`{value}` is not a rate"))?);
         }
         "queue" => {
             let queue = value.parse();
-            way.queue = queue.map_err(|_| format!("`{value}` is no number of packets"))?;
+            way.queue = queue.map_err(|_| format!("`{value}` is not a number of packets"))?;
         }
         _ => return Err("a line has nothing of that name".to_owned()),
     }

@@ -105,7 +105,7 @@ impl Told {
         }
     }
 
-    /// Everything that was told; none if it was taken, because the simulation was left behind.
+    /// Everything that was told; none if it was taken, because the simulation did not end.
     fn take(&self) -> Option<Collected> {
         lock(&self.collected).take()
     }
@@ -387,7 +387,7 @@ fn outcome_of((thread, group): (usize, usize), summary: WorkerSummary) -> Worker
 }
 
 fn outcome(threads: Vec<RefCell<Simulated>>, told: &Told) -> Result<Outcome, RunError> {
-    let left_behind = || RunError::plain("the simulation was left behind");
+    let left_behind = || RunError::plain("the simulation did not end");
     let mut collected = told.take().ok_or_else(left_behind)?;
     for (thread, simulated) in threads.into_iter().enumerate() {
         let Simulated {

@@ -195,7 +195,8 @@ impl Listed {
             return Ok(None);
         };
         let path = self.folder.join(COUNTERS);
-        let cannot = || format!("the {name} of the closed Internet does not tell what it counted");
+        let cannot =
+            || format!("the {name} of the closed Internet does not report what it counted");
         anyhow::ensure!(process.is_alive(), "{}: it has ended", cannot());
         // The file has earlier counters.
         fs::remove_file(&path).with_context(cannot)?;

@@ -233,7 +233,7 @@ impl Cell {
         means: Option<Means>,
         is_over: &dyn Fn() -> bool,
     ) -> anyhow::Result<()> {
-        let means = means.context("it cannot be told so")?;
+        let means = means.context("it cannot be ordered to")?;
         let log_from = server.process.log().len();
         match means.act {
             Act::Signal(signal) => process_id::signal(server.process_id(), signal),

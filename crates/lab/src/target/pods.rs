@@ -130,7 +130,7 @@ fn run(words: &[&str], stdin: Option<&str>) -> anyhow::Result<String> {
     command.args(["--request-timeout=30s"]).args(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().context(
-        "cannot run `kubectl`\nhint: install it, and tell it the cluster by KUBECONFIG or \
+        "cannot run `kubectl`\nhint: install it, and name the cluster by KUBECONFIG or \
          ~/.kube/config",
     )?;
     if let Some(mut input) = child.stdin.take() {

@@ -87,6 +87,6 @@ impl Product {
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text);
         let version = version_in(&text).map(str::to_owned);
-        version.with_context(|| format!("{} does not tell its version: {text}", self.title))
+        version.with_context(|| format!("{} does not report its version: {text}", self.title))
     }
 }

@@ -66,7 +66,7 @@ impl Resources {
             "memory" => self.memory_bytes = Some(bytes(value)?),
             _ => {
                 let known = Resources::NAMES.join(", ");
-                anyhow::bail!("`{name}` is no resource\nhint: resources are {known}")
+                anyhow::bail!("`{name}` is not a resource\nhint: resources are {known}")
             }
         }
         Ok(())
@@ -112,7 +112,7 @@ fn cpus(text: &str) -> anyhow::Result<String> {
     };
     anyhow::ensure!(
         text.split(',').all(is_part),
-        "cpus: `{text}` is no list of CPUs\nhint: write numbers and ranges, as in 0-1,3"
+        "cpus: `{text}` is not a list of CPUs\nhint: write numbers and ranges, as in 0-1,3"
     );
     Ok(text.to_owned())
 }

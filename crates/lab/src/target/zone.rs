@@ -85,7 +85,7 @@ impl Data {
             "zone" => generated(first, &keys),
             "file" => from_file(Path::new(first), &keys),
             _ => anyhow::bail!(
-                "`{text}` is no data\nhint: write zone:1000,ttl=1s or file:PATH,origin=ZONE"
+                "`{text}` is not data\nhint: write zone:1000,ttl=1s or file:PATH,origin=ZONE"
             ),
         }
     }
@@ -101,13 +101,13 @@ fn generated(number: &str, keys: &[(&str, &str)]) -> anyhow::Result<Data> {
         match *key {
             "ttl" => {
                 ttl = humantime::parse_duration(value).with_context(|| {
-                    format!("ttl: `{value}` is no time\nhint: write 1s, 5m or 1h")
+                    format!("ttl: `{value}` is not a time\nhint: write 1s, 5m or 1h")
                 })?;
             }
             "delegations" => {
                 let number = value.parse().ok();
                 delegations = number.with_context(|| {
-                    format!("delegations: `{value}` is no number\nhint: write delegations=10")
+                    format!("delegations: `{value}` is not a number\nhint: write delegations=10")
                 })?;
             }
             "signed" if value.is_empty() => is_signed = true,

@@ -311,7 +311,7 @@ impl Basis<'_> {
         } else {
             record.reason = Some(match is_significant {
                 true => "the change is within the noise".into(),
-                false => "the change may be chance".into(),
+                false => "the change may be noise".into(),
             });
         }
     }
@@ -346,8 +346,8 @@ impl Basis<'_> {
             && self.noise.len() < NOISE_RUNS_MIN
         {
             notes.push(format!(
-                "{} of A compared with A are too few to tell single runs apart: {NOISE_RUNS_MIN} \
-                    are enough",
+                "{} of A compared with A are too few to distinguish single runs from noise: \
+                    {NOISE_RUNS_MIN} are enough",
                 counted(self.noise.len() as u64, "run")
             ));
         }
@@ -385,11 +385,11 @@ impl Basis<'_> {
         let same_within = 100.0 * self.settings.same_within;
         Some(match most {
             0.0..=1_000.0 => format!(
-                "to tell differences of {same_within:.1} % here, make about {:.0} runs a side",
+                "to resolve differences of {same_within:.1} % here, make about {:.0} runs a side",
                 most.ceil()
             ),
             _ => format!(
-                "differences of {same_within:.1} % cannot be told on this host: make longer runs, \
+                "this host is too noisy to resolve {same_within:.1} %: make longer runs, \
                     stop other load, or use a greater --same-within"
             ),
         })

@@ -9,8 +9,8 @@ use crate::condition::{Condition, Outcome};
 use crate::example::{interval, record};
 use crate::limit::Verdict;
 
-/// A host with noise: runs differ by some percent, the host drifts, and now and then something else
-/// runs on it.
+/// A host with noise: runs differ by some percent, the host drifts, and now and then something
+/// else runs on it.
 struct Host {
     generator: Xoshiro256PlusPlus,
     drift: f64,
@@ -303,15 +303,11 @@ fn side_that_measured_the_generator_comes_first_and_nothing_is_claimed() {
     let found = compared(&both[0], &both[1], &[]);
     assert_eq!(
         found.headline(),
-        "cannot be judged: A and B measured the generator, not the target"
+        "inconclusive: A and B measured the generator, not the target"
     );
     let found = compared(std::slice::from_ref(&a), &both[1], &[]);
     assert_eq!(found.finding, Finding::CannotTell, "{found:?}");
-    assert!(
-        found
-            .headline()
-            .starts_with("cannot be judged: B measured ")
-    );
+    assert!(found.headline().starts_with("inconclusive: B measured "));
     let of_target = found.metrics.iter().filter(|it| it.metric.is_of_target());
     for each in of_target {
         assert_eq!(each.finding, Finding::CannotTell, "{each:?}");

@@ -331,7 +331,7 @@ fn disturbance(trial: &Trial) -> Option<(String, &'static str)> {
         TrialOutcome::Host => Some((format!("this host is not quiet, because {why}"), QUIET)),
         TrialOutcome::Outage => Some((
             why.clone(),
-            "find out what happened then to the target, or on the path to it, and search again",
+            "check the log of the target and the path to it at that time, and search again",
         )),
         _ => None,
     }

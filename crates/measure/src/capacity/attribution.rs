@@ -93,7 +93,7 @@ fn of_outage(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
     let lasted = latency(longest.length_ns() as f64);
     Some(match longest.kind {
         OutageKind::OwnFreeze => {
-            Excuse::Host(format!("the generator did not get to run for {lasted}"))
+            Excuse::Host(format!("the generator was not scheduled for {lasted}"))
         }
         OutageKind::Unsendable => Excuse::Host(format!("it could send nothing for {lasted}")),
         OutageKind::NoResources => Excuse::Host(format!(

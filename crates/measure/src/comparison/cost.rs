@@ -101,7 +101,7 @@ fn doubt(from: &Contender, to: &Contender) -> Option<String> {
         (Limit::Generator, "measured the generator"),
         (Limit::Network, "lost queries on the path"),
         (Limit::Outstanding, "had no more queries in flight"),
-        (Limit::Unknown, "cannot be judged"),
+        (Limit::Unknown, "had no known limit"),
     ];
     let of = |contender: &Contender| {
         let found = reasons.iter().find_map(|(limit, what)| {

@@ -14,7 +14,7 @@ pub struct Holding {
     pub holds: Holds,
     /// What was found, in words.
     pub found: String,
-    /// About how many starts would tell, where these do not.
+    /// About how many starts would decide, where these do not.
     pub starts_needed: Option<u64>,
 }
 
@@ -131,8 +131,8 @@ impl Estimate {
         }
     }
 
-    /// How many starts would tell: intervals get narrower with the root of their number. None of a
-    /// value that is the bound itself, such as no losses where none are allowed: its interval
+    /// How many starts would decide: intervals get narrower with the root of their number. None of
+    /// a value that is the bound itself, such as no losses where none are allowed: its interval
     /// reaches beyond it, however narrow.
     fn starts_needed(&self, number: f64) -> Option<u64> {
         let distance = (self.value - number).abs();

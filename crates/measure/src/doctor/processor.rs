@@ -46,7 +46,7 @@ pub(super) fn second_threads(host: &HostReading) -> Diagnosis {
     if host.second_threads.is_empty() {
         let mut seen = format!("{}, each a core of its own", counted(cpus, "CPU"));
         if host.facts.hypervisor.is_some() {
-            seen.push_str(" as far as the hypervisor tells");
+            seen.push_str(" as far as the hypervisor shows");
         }
         return Diagnosis::new("SMT", State::Ok, seen, MATTERS);
     }

@@ -141,7 +141,7 @@ impl Losses {
         let lost = |number| format!("; {}{verb}", counted(number, noun));
         match (self.now, self.ever) {
             (0, 0) => String::new(),
-            (0, ever) => format!("{} since the host started, whosever they were", lost(ever)),
+            (0, ever) => format!("{} since the host started, by all processes", lost(ever)),
             (now, _) => format!("{} just now", lost(now)),
         }
     }

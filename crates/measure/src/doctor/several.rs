@@ -269,7 +269,7 @@ fn lossy_path(records: &[&RunRecord]) -> Option<Diagnosis> {
                    on a share of the queries";
     let cures = [
         Cure::trace_path("udp", &low.2.scenario.target),
-        Cure::words("--observe the server: its own count of queries tells how many reached it"),
+        Cure::words("--observe the server: its own count of queries shows how many reached it"),
     ];
     Some(Diagnosis::new("path", State::Problem, seen, matters).cures(cures))
 }

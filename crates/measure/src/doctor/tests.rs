@@ -202,7 +202,7 @@ fn nothing_is_judged_by_what_was_lost_since_the_host_started() {
         host.counters.insert(counter.into(), 7);
         let found = of_topic(&host);
         assert_eq!(found.state, before, "{topic}");
-        let seen = "since the host started, whosever they were";
+        let seen = "since the host started, by all processes";
         assert!(found.seen.contains(seen), "{topic}: {}", found.seen);
         host.growth.insert(counter.into(), 3);
         assert!(of_topic(&host).seen.contains(" just now"), "{topic}");

@@ -342,7 +342,7 @@ metrics! {
         "Longest time until a response that had arrived was read":
         |it| max(&it.path().reader), needs STAMPS;
     StampsMissing "stamps_missing" "stamps_missing" Count [Detail Generator Lower]
-        "Responses of which timestamps do not tell the parts of the latency":
+        "Responses whose timestamps do not show the parts of the latency":
         |it| it.stamps_missing(), needs STAMPS;
 
     // Setting up connections; of a run, those before it and of its warm-up too.

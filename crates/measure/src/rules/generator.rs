@@ -47,7 +47,7 @@ pub(super) fn out_of_cpu(symptoms: &Symptoms<'_>) -> Option<Finding> {
             let (why, advice) = match it.has_quota_used_up {
                 true => ("the agent's CPU quota was used up", QUOTA_ADVICE),
                 false => (
-                    "something else runs on it",
+                    "another process uses this CPU",
                     "run the target on other cores or another machine: --cpus LIST",
                 ),
             };

@@ -31,8 +31,8 @@ pub(super) fn fell_behind(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
             Conclusion::new(evidence, advice)
         }
         FellBehind::SetUp(step) => {
-            let advice = "let connections carry more queries, or find out what set-up costs the \
-                          target";
+            let advice = "let connections carry more queries, or check what connection set-up \
+                costs the target";
             set_up::queued_at(figures, step, advice)
         }
         FellBehind::Latency { first_ns, last_ns } => {

@@ -190,7 +190,7 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Vec<Cure> {
         OutageKind::Handshakes => handshakes(symptoms),
         _ => {
             let log = Cure::words(format!(
-                "find out why the target stopped: its log at {} after {started_at}, restarts, \
+                "check why the target stopped: its log at {} after {started_at}, restarts, \
                  reloads, pauses of its process",
                 seconds(outage.begin_ns)
             ));

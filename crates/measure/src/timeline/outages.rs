@@ -68,7 +68,7 @@ impl OutageKind {
     /// What happened, without full stop.
     pub fn words(self) -> &'static str {
         match self {
-            OutageKind::OwnFreeze => "this tool did not get to run",
+            OutageKind::OwnFreeze => "the generator was not scheduled",
             OutageKind::Unsendable => "this host could send nothing (interface down, or no route)",
             OutageKind::NoResources => {
                 "this host ran out of file descriptors, memory or local ports for new connections"

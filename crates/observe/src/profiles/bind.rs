@@ -50,35 +50,35 @@ const ROWS: &[Row] = &[
         "responses.noerror",
         "responses",
         &["rcode.NOERROR"],
-        "responses that say NOERROR",
+        "responses with RCODE NOERROR",
     )
     .or_zero("rcode."),
     Row::counter(
         "responses.nxdomain",
         "responses",
         &["rcode.NXDOMAIN"],
-        "responses that say NXDOMAIN",
+        "responses with RCODE NXDOMAIN",
     )
     .or_zero("rcode."),
     Row::counter(
         "responses.servfail",
         "responses",
         &["rcode.SERVFAIL"],
-        "responses that say SERVFAIL",
+        "responses with RCODE SERVFAIL",
     )
     .or_zero("rcode."),
     Row::counter(
         "responses.refused",
         "responses",
         &["rcode.REFUSED"],
-        "responses that say REFUSED",
+        "responses with RCODE REFUSED",
     )
     .or_zero("rcode."),
     Row::counter(
         "queries.recursive",
         "queries",
         &["nsstat.QryRecursion"],
-        "queries for which it had to ask others",
+        "queries that it resolved with other servers",
     )
     .or_zero("opcode."),
     Row::counter(

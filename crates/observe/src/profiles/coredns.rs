@@ -62,28 +62,28 @@ const ROWS: &[Row] = &[
         "responses.noerror",
         "responses",
         &["coredns_dns_responses_total{rcode=\"NOERROR\"}"],
-        "responses that say NOERROR",
+        "responses with RCODE NOERROR",
     )
     .or_zero("coredns_build_info"),
     Row::counter(
         "responses.nxdomain",
         "responses",
         &["coredns_dns_responses_total{rcode=\"NXDOMAIN\"}"],
-        "responses that say NXDOMAIN",
+        "responses with RCODE NXDOMAIN",
     )
     .or_zero("coredns_build_info"),
     Row::counter(
         "responses.servfail",
         "responses",
         &["coredns_dns_responses_total{rcode=\"SERVFAIL\"}"],
-        "responses that say SERVFAIL",
+        "responses with RCODE SERVFAIL",
     )
     .or_zero("coredns_build_info"),
     Row::counter(
         "responses.refused",
         "responses",
         &["coredns_dns_responses_total{rcode=\"REFUSED\"}"],
-        "responses that say REFUSED",
+        "responses with RCODE REFUSED",
     )
     .or_zero("coredns_build_info"),
     Row::counter(

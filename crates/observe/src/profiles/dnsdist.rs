@@ -68,19 +68,19 @@ const ROWS: &[Row] = &[
         "responses.noerror",
         "responses",
         &["dnsdist_frontend_noerror"],
-        "responses that say NOERROR",
+        "responses with RCODE NOERROR",
     ),
     Row::counter(
         "responses.nxdomain",
         "responses",
         &["dnsdist_frontend_nxdomain"],
-        "responses that say NXDOMAIN",
+        "responses with RCODE NXDOMAIN",
     ),
     Row::counter(
         "responses.servfail",
         "responses",
         &["dnsdist_frontend_servfail"],
-        "responses that say SERVFAIL",
+        "responses with RCODE SERVFAIL",
     ),
     Row::counter(
         "cache.hits",

@@ -73,28 +73,28 @@ const ROWS: &[Row] = &[
         "responses.noerror",
         "responses",
         &["mod-stats.response-code{item=\"NOERROR\"}"],
-        "responses that say NOERROR",
+        "responses with RCODE NOERROR",
     )
     .or_zero("mod-stats."),
     Row::counter(
         "responses.nxdomain",
         "responses",
         &["mod-stats.response-code{item=\"NXDOMAIN\"}"],
-        "responses that say NXDOMAIN",
+        "responses with RCODE NXDOMAIN",
     )
     .or_zero("mod-stats."),
     Row::counter(
         "responses.servfail",
         "responses",
         &["mod-stats.response-code{item=\"SERVFAIL\"}"],
-        "responses that say SERVFAIL",
+        "responses with RCODE SERVFAIL",
     )
     .or_zero("mod-stats."),
     Row::counter(
         "responses.refused",
         "responses",
         &["mod-stats.response-code{item=\"REFUSED\"}"],
-        "responses that say REFUSED",
+        "responses with RCODE REFUSED",
     )
     .or_zero("mod-stats."),
     Row::counter(

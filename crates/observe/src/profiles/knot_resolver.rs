@@ -77,19 +77,19 @@ const ROWS: &[Row] = &[
         "responses.noerror",
         "responses",
         &["answer_noerror", "resolver_answer_rcode_noerror"],
-        "responses that say NOERROR",
+        "responses with RCODE NOERROR",
     ),
     Row::counter(
         "responses.nxdomain",
         "responses",
         &["answer_nxdomain", "resolver_answer_rcode_nxdomain"],
-        "responses that say NXDOMAIN",
+        "responses with RCODE NXDOMAIN",
     ),
     Row::counter(
         "responses.servfail",
         "responses",
         &["answer_servfail", "resolver_answer_rcode_servfail"],
-        "responses that say SERVFAIL",
+        "responses with RCODE SERVFAIL",
     ),
     Row::counter(
         "queries.dropped",

@@ -44,7 +44,7 @@ const ROWS: &[Row] = &[
         "responses.servfail",
         "responses",
         &["pdns_auth_servfail_packets"],
-        "responses that say SERVFAIL",
+        "responses with RCODE SERVFAIL",
     ),
     Row::counter(
         "cache.hits",

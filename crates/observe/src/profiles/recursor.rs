@@ -32,19 +32,19 @@ const ROWS: &[Row] = &[
         "responses.noerror",
         "responses",
         &["pdns_recursor_noerror_answers"],
-        "responses that say NOERROR",
+        "responses with RCODE NOERROR",
     ),
     Row::counter(
         "responses.nxdomain",
         "responses",
         &["pdns_recursor_nxdomain_answers"],
-        "responses that say NXDOMAIN",
+        "responses with RCODE NXDOMAIN",
     ),
     Row::counter(
         "responses.servfail",
         "responses",
         &["pdns_recursor_servfail_answers"],
-        "responses that say SERVFAIL",
+        "responses with RCODE SERVFAIL",
     ),
     Row::counter(
         "cache.hits",

@@ -33,7 +33,7 @@ impl Question {
         Question { variation, ..self }
     }
 
-    /// The same with another label: numbers go from 1 to [`LABEL_MAX`], 0 is no label.
+    /// The same with another label: numbers go from 1 to [`LABEL_MAX`], 0 is not a label.
     #[inline]
     #[must_use]
     pub fn with_label(self, label: u64) -> Self {

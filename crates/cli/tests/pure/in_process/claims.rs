@@ -79,11 +79,11 @@ fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
     let lines = [
         "holds             Twice the rate | twice the answers",
         "in rate 2000, transport udp, against rate 1000, transport udp",
-        "does not hold     Three times",
-        "cannot be judged  The server was idle",
+        "not supported  Three times",
+        "inconclusive   The server was idle",
         "server.cpu < 5%: not measured in rate 2000, transport tcp",
         "there is no Moon here",
-        "1 of 4 hold, 1 do not, 2 cannot be judged here",
+        "1 of 4 supported, 1 not supported, 2 inconclusive here",
     ];
     assert_has(&text, &lines);
     let table = claims(&folder, published, "--format markdown").succeeded();
@@ -133,10 +133,10 @@ fn runs_that_measured_the_generator_are_left_out_by_name_and_judge_no_claim() {
     let lines = [
         "holds             Twice the rate over UDP".to_owned(),
         "rate 2000, transport udp: 1 of 3 runs left out".to_owned(),
-        "cannot be judged  Twice the rate over TCP".to_owned(),
+        "inconclusive   Twice the rate over TCP".to_owned(),
         format!("qps > +90%: {of_generator} in rate 2000, transport tcp"),
-        "cannot be judged  Slow over UDP".to_owned(),
-        "1 of 3 hold, 0 do not, 2 cannot be judged here".to_owned(),
+        "inconclusive   Slow over UDP".to_owned(),
+        "1 of 3 supported, 0 not supported, 2 inconclusive here".to_owned(),
     ];
     assert_has(&text, &lines);
     let records = folder.path("out");
@@ -145,7 +145,7 @@ fn runs_that_measured_the_generator_are_left_out_by_name_and_judge_no_claim() {
     let lines = [
         format!("left out: rate=2000,transport=udp,r2: {why}"),
         format!("left out: rate=2000,transport=tcp,r3: {why}"),
-        format!("cannot be judged: rate 2000, transport tcp: {of_generator}"),
+        format!("inconclusive: rate 2000, transport tcp: {of_generator}"),
     ];
     assert_has(&results, &lines);
     let page = throng(&format!("report {records} --format markdown")).succeeded();

@@ -98,7 +98,7 @@ fn files_that_cannot_be_fitted_are_refused_with_their_cure() {
         (file("empty", b""), "the file is empty", "permission"),
         (
             file("text", b"hello\nworld\n"),
-            "neither a capture nor a query log",
+            "not a capture or query log",
             "--format",
         ),
         (

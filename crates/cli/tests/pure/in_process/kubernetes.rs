@@ -88,7 +88,7 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
         (
             "--node-selector zone",
             &run,
-            "`zone` is no label",
+            "`zone` is not a label",
             "NAME=VALUE",
         ),
     ] {
@@ -97,7 +97,7 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
     let run = format!("fleet run --image throng:1 --agents 2 -- {run}");
     let kubectl = |words: &str| run.replace("--image", &format!("--kubectl {words} --image"));
     throng(&kubectl("none-such")).refused_with("cannot run `none-such`", "install kubectl");
-    throng(&kubectl("'")).refused_with("is no command", "as in a shell");
+    throng(&kubectl("'")).refused_with("is not a valid command", "as in a shell");
 }
 
 #[test]

@@ -280,7 +280,7 @@ fn what_cannot_be_is_refused_with_the_cure() {
         ("bind --set colour=red", "no factor `colour`", "threads"),
         ("bind --data zone:0", "`0` names", "from 1 to"),
         ("bind --data file:/no/such,origin=a.test", "/no/such", ""),
-        ("bind --cpus 3-1", "`3-1` is no list", "0-1,3"),
+        ("bind --cpus 3-1", "`3-1` is not a list", "0-1,3"),
         ("bind --quota 0", "quota: `0`", "0.01"),
         ("bind --transports doq", "has no DNS over QUIC", ""),
         ("bind --program /no/such/program", "/no/such/program", ""),

@@ -399,7 +399,7 @@ fn what_is_wrong_with_an_operation_is_said_before_anything_runs() {
         ),
         (
             format!("[run]\nqueries = 5\n[lab]\noperation = \"reload\"\n{bind}"),
-            "nothing tells when",
+            "has no time",
             "duration",
         ),
         (

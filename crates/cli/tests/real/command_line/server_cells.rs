@@ -450,7 +450,7 @@ fn what_is_wrong_with_a_server_is_said_before_anything_runs() {
         ),
         (
             format!("{server}[server.resources]\ndisk = 1\n"),
-            "`disk` is no resource",
+            "`disk` is not a resource",
             "cpus",
         ),
         (

@@ -48,7 +48,7 @@ pub(super) fn outage(name: &'static str, evidence: &'static str) -> Expected {
         limit: Limit::Server,
         evidence,
         topic: "outage",
-        cure: "find out why the target stopped",
+        cure: "check why the target stopped",
     }
 }
 
@@ -117,7 +117,7 @@ fn a_generator_that_stands_still_has_the_outage_itself() {
     let expected = Expected {
         name: "this tool stopped",
         limit: Limit::Generator,
-        evidence: "of the run this tool did not get to run",
+        evidence: "of the run the generator was not scheduled",
         topic: "outage",
         cure: "run again where nothing suspends or starves this tool",
     };

@@ -41,7 +41,7 @@ fn a_late_agent_of_one_host_is_named_by_its_number() {
     for words in ["1 of 3 agents", "agent 2 by 41.00 ms", "at most 200.0 us"] {
         assert!(found.seen.contains(words), "{words}: {}", found.seen);
     }
-    // There is no host to leave out.
+    // There is not a host to leave out.
     assert!(found.cures[0].how.contains("--agents"), "{found:?}");
 }
 
@@ -416,7 +416,7 @@ fn wait_for_a_cpu_under_a_used_up_quota_is_the_quota() {
     ];
     for (of_seventh, why) in [
         (&much[..], "the agent's CPU quota was used up"),
-        (&[], "something else runs on it"),
+        (&[], "another process uses this CPU"),
     ] {
         let mut record = forty(&[], of_seventh);
         let worker = &mut record.workers[7];

@@ -27,7 +27,7 @@ fn worker_that_waits_for_its_cpu_is_the_generators_limit() {
     let mut record = saturated();
     busy(&mut record, 0.5);
     record.workers[0].cpu_wait_ns = Some(48 * record.measured_ns / 100);
-    let evidence = "worker 0 waited for its CPU 48.0 % of the time: something else runs on it";
+    let evidence = "worker 0 waited for its CPU 48.0 % of the time: another process uses this CPU";
     judged(&record, Limit::Generator, evidence, "--cpus");
 }
 
@@ -36,7 +36,7 @@ fn closed_loop_worker_that_often_waits_for_its_cpu_is_the_generators_limit_thoug
     let mut record = saturated();
     busy(&mut record, 0.5);
     record.workers[0].cpu_wait_ns = Some(12 * record.measured_ns / 100);
-    let evidence = "worker 0 waited for its CPU 12.0 % of the time: something else runs on it";
+    let evidence = "worker 0 waited for its CPU 12.0 % of the time: another process uses this CPU";
     judged(&record, Limit::Generator, evidence, "--cpus");
 }
 
@@ -67,7 +67,7 @@ fn a_worker_that_waited_for_its_cpu_is_not_said_to_have_had_enough() {
     late(&mut record, 4 * MS);
     busy(&mut record, 0.3);
     record.workers[0].cpu_wait_ns = Some(34 * record.measured_ns / 100);
-    let evidence = "worker 0 waited for its CPU 34.0 % of the time: something else runs on it, and";
+    let evidence = "worker 0 waited for its CPU 34.0 % of the time: another process uses this CPU";
     judged(&record, Limit::Generator, evidence, "--cpus");
     // The share is never more than all of the time.
     record.workers[0].cpu_wait_ns = Some(2 * record.measured_ns);

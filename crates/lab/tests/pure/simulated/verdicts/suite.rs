@@ -237,7 +237,7 @@ fn outages() -> Vec<Situation> {
         evidence,
         topic: "outage",
         state: State::Problem,
-        cure: "find out why the target stopped",
+        cure: "check why the target stopped",
         follow: Some((
             |mut sim: Sim| {
                 sim.simulation.absences.clear();
