@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::BEAT_EVERY;
 use crate::inputs::{Incoming, Inputs, Part};
-use crate::message::{FromAgent, ToAgent, Told};
+use crate::message::{AgentError, FromAgent, ToAgent};
 use crate::seats::Refusal;
 
 /// How long an agent keeps reading before it considers its lead gone. It is the last part of the
@@ -173,7 +173,7 @@ impl AgentLink {
 
     fn take(&mut self, part: Part) {
         if let Err(what) = self.incoming.take(part) {
-            self.say(FromAgent::Failed(Told {
+            self.say(FromAgent::Failed(AgentError {
                 what,
                 hint: None,
                 code: 1,

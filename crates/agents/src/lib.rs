@@ -48,7 +48,7 @@ pub use agent::{Abandoned, AgentLink, Order};
 pub use frame::{Decoder, FrameError, encode};
 pub use inputs::{Inputs, Part, hash as content_hash};
 pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, SoFar, Why};
-pub use message::{FromAgent, Hello, ToAgent, Told};
+pub use message::{AgentError, FromAgent, Hello, ToAgent};
 pub use seats::{Join, Quorum, Refusal, Seats};
 
 /// How long an agent continues without a message from its lead on another host.

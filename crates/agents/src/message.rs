@@ -116,7 +116,7 @@ pub enum FromAgent {
     /// A responder's counters; the last message.
     Counters(Vec<u64>),
     /// Its error; the last message.
-    Failed(Told),
+    Failed(AgentError),
 }
 
 impl FromAgent {
@@ -153,7 +153,7 @@ fn counts_and_latency(group: &Interval, all: &Interval) -> Interval {
 
 /// An error that an agent reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct AgentError {
     /// What happened.
     pub what: String,
     /// What to do about it.

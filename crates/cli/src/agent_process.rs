@@ -33,7 +33,9 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
         Err(_) => ExitCode::FAILURE,
     };
     if let Err(failure) = done {
-        connection.voice().say(FromAgent::Failed(failure.told()));
+        connection
+            .voice()
+            .say(FromAgent::Failed(failure.agent_error()));
     }
     connection.finish();
     code

@@ -138,8 +138,8 @@ pub(crate) fn refuse(flags: &[(&str, bool, &str)], what: &str) -> Result<(), Fai
 
 impl Failure {
     /// For the lead of this process.
-    pub(crate) fn told(&self) -> lab::agents::Told {
-        lab::agents::Told {
+    pub(crate) fn agent_error(&self) -> lab::agents::AgentError {
+        lab::agents::AgentError {
             what: self.what.clone(),
             hint: self.hint.clone(),
             code: self.code,

@@ -15,7 +15,7 @@ use measure::{AgentSeries, Degraded, Interval, Intervals, RunRecord};
 use proto::Instant;
 use settings::OnAgentLoss;
 
-use crate::message::{FromAgent, Hello, ToAgent, Told};
+use crate::message::{AgentError, FromAgent, Hello, ToAgent};
 use crate::{DEAD_MAN, STOP_MAX};
 use checkpoints::{Checkpoints, Loss};
 use fate::sent_max;
@@ -97,7 +97,7 @@ pub enum Why {
     /// It did not greet within this time.
     NoGreeting(Duration),
     /// It reported an error.
-    Told(Told),
+    Reported(AgentError),
     /// It sent a message that is invalid in its state.
     Invalid(String),
     /// It sent nothing for this time.
@@ -125,7 +125,7 @@ impl Why {
             Why::Stalled(time) => format!("its workers were stopped for {}", seconds(time)),
             Why::Left => "it was asked to end (SIGTERM)".to_owned(),
             Why::Ended(how) | Why::Refused(how) | Why::Invalid(how) => how.clone(),
-            Why::Told(told) => told.what.clone(),
+            Why::Reported(error) => error.what.clone(),
             Why::NoGreeting(time) => format!("no answer within {}", seconds(time)),
             Why::Stopped => "the run was ended before it began".to_owned(),
             Why::NotAwake => "it did not answer in time before the start".to_owned(),
@@ -413,7 +413,7 @@ impl Lead {
                 self.checkpoints.end(agent, record.get());
                 self.end_gathering(agent);
             }
-            FromAgent::Failed(told) => return Err(Why::Told(told)),
+            FromAgent::Failed(error) => return Err(Why::Reported(error)),
             FromAgent::Listening(_) | FromAgent::Counters(_) => {
                 return unexpected("what a responder says");
             }

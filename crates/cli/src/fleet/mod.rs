@@ -105,7 +105,9 @@ fn agent(arguments: &FleetAgentArguments) -> Result<ExitCode, Failure> {
         return Ok(left());
     }
     if let Err(failure) = &done {
-        connection.voice().say(FromAgent::Failed(failure.told()));
+        connection
+            .voice()
+            .say(FromAgent::Failed(failure.agent_error()));
     }
     connection.finish();
     done?;

@@ -358,7 +358,7 @@ impl Carrier {
     pub(super) fn unexpected(&mut self, index: usize, carried: Carried) -> AgentsError {
         let why = match carried {
             Carried::Closed(why) => Why::Ended(self.end_of(index, why)),
-            Carried::Message(FromAgent::Failed(told), _) => Why::Told(told),
+            Carried::Message(FromAgent::Failed(error), _) => Why::Reported(error),
             Carried::Unreadable(error) => Why::Invalid(error.to_string()),
             Carried::Message(message, _) => Why::Invalid(format!("{message:.60?}")),
             Carried::Piece => Why::Invalid("a part of a message".to_owned()),
@@ -405,15 +405,15 @@ impl Carrier {
         let name = self.name(failure.agent);
         let broken = |what: String, hint: &str| AgentsError::Broken(RunError::new(what, hint));
         match &failure.why {
-            Why::Told(told) => {
+            Why::Reported(reported) => {
                 let error = RunError {
                     what: match self.place(failure.agent) {
-                        Place::Host(_) => format!("{name}: {}", told.what),
-                        Place::Here => told.what.clone(),
+                        Place::Host(_) => format!("{name}: {}", reported.what),
+                        Place::Here => reported.what.clone(),
                     },
-                    hint: told.hint.clone(),
+                    hint: reported.hint.clone(),
                 };
-                match told.code {
+                match reported.code {
                     2 => AgentsError::Refused(error),
                     _ => AgentsError::Broken(error),
                 }

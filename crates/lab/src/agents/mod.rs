@@ -29,7 +29,7 @@ mod serve;
 mod tests;
 
 pub use agents::{
-    Abandoned, FromAgent, Hello, Inputs, Join, Place, Quorum, Refusal, Told, content_hash,
+    Abandoned, AgentError, FromAgent, Hello, Inputs, Join, Place, Quorum, Refusal, content_hash,
 };
 pub use carrier::{AgentCommand, AgentsError, Carrier, Task};
 pub use fleet::Fleet;

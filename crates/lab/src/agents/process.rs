@@ -311,7 +311,7 @@ impl Link {
     fn settle(&mut self) {
         while let Some(message) = self.link.poll_message() {
             let frames = agents::encode(&message).or_else(|error| {
-                agents::encode(&FromAgent::Failed(agents::Told {
+                agents::encode(&FromAgent::Failed(agents::AgentError {
                     what: format!("what it has to say cannot be sent: {error}"),
                     hint: None,
                     code: 1,
