@@ -23,9 +23,9 @@ mod collected;
 mod control;
 mod gathering;
 mod observer;
+mod query_end;
 mod thread_workers;
 mod threads;
-mod told;
 mod watchdog;
 mod worker;
 

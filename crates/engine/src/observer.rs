@@ -14,7 +14,7 @@ use proto::pending::Query;
 use proto::response::{Header, extended_rcode};
 use script::End;
 
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 
 /// Observations that may wait for the reader.
 const WAITING_MAX: usize = 16_384;
@@ -147,16 +147,16 @@ impl Observer {
 
     /// Reports how a query has ended.
     #[cold]
-    pub(crate) fn ended(&self, query: &Query, told: &Told<'_>, at: Instant) {
-        let how = match told {
-            Told::Response(_) if !self.hears_responses => return,
-            Told::Response(message) => response(message),
-            Told::End(End::TimedOut) => Ending::TimedOut,
-            Told::End(End::Lost) => Ending::Lost,
-            Told::End(End::NotSent) => Ending::NotSent,
+    pub(crate) fn ended(&self, query: &Query, end: &QueryEnd<'_>, at: Instant) {
+        let how = match end {
+            QueryEnd::Response(_) if !self.hears_responses => return,
+            QueryEnd::Response(message) => response(message),
+            QueryEnd::End(End::TimedOut) => Ending::TimedOut,
+            QueryEnd::End(End::Lost) => Ending::Lost,
+            QueryEnd::End(End::NotSent) => Ending::NotSent,
         };
-        let message = match told {
-            Told::Response(message) if self.has_messages => Some((*message).into()),
+        let message = match end {
+            QueryEnd::Response(message) if self.has_messages => Some((*message).into()),
             _ => None,
         };
         let event = Observed::Ended {

@@ -12,7 +12,7 @@ use super::ledger::connections::failure_counter;
 use super::population::client::{Client, Link, Role};
 use super::population::connection::Reason;
 use super::wire::session_tickets::Ticket;
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 
 impl Worker {
     /// The connection is over: the target closed it (`error` is `None`) or it broke.
@@ -223,7 +223,7 @@ impl Worker {
                 .lose_at_server(&self.ledger.tally, index, &query, |counts| {
                     counts.connection_losses += 1
                 });
-            self.tell(whose, &query, Told::End(End::Lost), now);
+            self.report_end(whose, &query, QueryEnd::End(End::Lost), now);
             lost += 1;
         }
         if self.population.clients[index as usize].role == Role::Primary {

@@ -10,7 +10,7 @@ use proto::response::Header;
 use script::End;
 
 use super::Worker;
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 
 impl Worker {
     /// An exchange of client `index` has ended. `token` is the number of its query.
@@ -50,7 +50,7 @@ impl Worker {
             .lose_at_server(&self.ledger.tally, index, query, |counts| {
                 count_failed(counts, end)
             });
-        self.tell(whose, query, Told::End(End::Lost), at);
+        self.report_end(whose, query, QueryEnd::End(End::Lost), at);
         self.ledger.count_failure(&self.control);
     }
 

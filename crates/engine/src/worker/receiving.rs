@@ -12,7 +12,7 @@ use super::Worker;
 use super::ledger::Ledger;
 use super::population::client::{Link, Role};
 use super::wire::question::is_answered_by;
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 
 impl Worker {
     /// Datagrams on the socket of client `owner`.
@@ -169,7 +169,12 @@ impl Worker {
         }
         if is_fallback {
             self.ledger.count_fallback(query, message, at);
-            return self.tell((Role::Fallback, owner), query, Told::Response(message), at);
+            return self.report_end(
+                (Role::Fallback, owner),
+                query,
+                QueryEnd::Response(message),
+                at,
+            );
         }
         self.ledger.continue_delivery(owner, at);
         let is_truncated = response::is_truncated(message);
@@ -201,7 +206,7 @@ impl Worker {
             self.ledger.of_query(query.scheduled_at).generated_recursed += recursed;
         }
         let whose = (Role::Primary, owner);
-        self.tell(whose, query, Told::Response(message), at);
+        self.report_end(whose, query, QueryEnd::Response(message), at);
     }
 
     #[cold]
@@ -248,8 +253,14 @@ impl Worker {
 
     /// Reports to the script and the observer, if there are any, how a query of a client has ended.
     #[inline]
-    pub(super) fn tell(&mut self, whose: (Role, u32), query: &Query, told: Told<'_>, at: Instant) {
-        self.ledger.observe(whose.0, query, &told, at);
-        self.offer.tell(whose, query, told, at);
+    pub(super) fn report_end(
+        &mut self,
+        whose: (Role, u32),
+        query: &Query,
+        end: QueryEnd<'_>,
+        at: Instant,
+    ) {
+        self.ledger.observe(whose.0, query, &end, at);
+        self.offer.report_end(whose, query, end, at);
     }
 }

@@ -11,7 +11,7 @@ use super::Worker;
 use super::population::client::Link;
 use super::population::connection::Channel;
 use super::wire::{BATCH_MAX, signing_time};
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 
 impl Worker {
     /// Sends the waiting queries of all clients that are listed for it.
@@ -228,8 +228,8 @@ impl Worker {
         };
         client.pending.end(query.position, State::Lost);
         let whose = (client.role, index);
-        let told = Told::End(End::NotSent);
-        self.tell(whose, &query, told, query.scheduled_at);
+        let end = QueryEnd::End(End::NotSent);
+        self.report_end(whose, &query, end, query.scheduled_at);
         self.ledger.count_refused(&query, error);
         self.offer.release(1);
         self.list_client(index, now);

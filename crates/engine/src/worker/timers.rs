@@ -12,7 +12,7 @@ use script::End;
 
 use super::Worker;
 use super::population::client::{Link, Role};
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 
 /// Why a query is given up at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Worker {
             if role == Role::Primary {
                 self.offer.release_lost(&mut self.population.events, 1, now);
             }
-            self.tell(whose, &query, Told::End(end), now);
+            self.report_end(whose, &query, QueryEnd::End(end), now);
             if in_flight && self.cancel_exchange(driver, index, query.number, now) {
                 expires = expires.saturating_sub(EXCHANGE - 1);
             }

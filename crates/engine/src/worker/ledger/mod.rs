@@ -37,7 +37,7 @@ use super::population::stub::Cause;
 use super::summary::{TlsNotes, Window};
 use crate::control::Control;
 use crate::observer::Observer;
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 use instances::InstanceCounts;
 use open_connections::OpenConnections;
 use responses::Alike;
@@ -241,11 +241,11 @@ impl Ledger {
 
     /// Reports to the observer, if there is one, how a query has ended.
     #[inline]
-    pub(crate) fn observe(&self, role: Role, query: &Query, told: &Told<'_>, at: Instant) {
+    pub(crate) fn observe(&self, role: Role, query: &Query, end: &QueryEnd<'_>, at: Instant) {
         if let Some(observer) = &self.observer
             && role == Role::Primary
         {
-            observer.ended(query, told, at);
+            observer.ended(query, end, at);
         }
     }
 

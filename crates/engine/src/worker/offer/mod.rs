@@ -26,7 +26,7 @@ use super::ledger::Ledger;
 use super::population::Population;
 use super::population::client::Role;
 use super::population::events::Events;
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 use by_client::ByClient;
 use closed::Closed;
 use open::Open;
@@ -278,15 +278,15 @@ impl Offer {
 
     /// Reports to the script, if there is one, how a query of client `index` has ended.
     #[inline]
-    pub(crate) fn tell(
+    pub(crate) fn report_end(
         &mut self,
         (role, index): (Role, u32),
         query: &Query,
-        told: Told<'_>,
+        end: QueryEnd<'_>,
         at: Instant,
     ) {
         if let Mode::Scripted(scripted) = &mut self.mode {
-            scripted.tell(role, index, query, told, at);
+            scripted.report_end(role, index, query, end, at);
         }
     }
 

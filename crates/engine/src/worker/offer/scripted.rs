@@ -22,7 +22,7 @@ use script::{Action, End, Limits, Script, ScriptError, Settings};
 use super::questions::QuestionCursor;
 use super::submit::Asking;
 use super::{Mode, Offer};
-use crate::told::Told;
+use crate::query_end::QueryEnd;
 use crate::worker::ledger::Ledger;
 use crate::worker::population::Population;
 use crate::worker::population::client::Role;
@@ -152,28 +152,28 @@ impl Scripted {
         }
     }
 
-    pub(crate) fn tell(
+    pub(crate) fn report_end(
         &mut self,
         role: Role,
         index: u32,
         query: &Query,
-        told: Told<'_>,
+        end: QueryEnd<'_>,
         at: Instant,
     ) {
         let Some(script) = &mut self.script else {
             return;
         };
         if role == Role::Fallback {
-            let was_answered = matches!(told, Told::Response(_));
+            let was_answered = matches!(end, QueryEnd::Response(_));
             return script.end_again(query.question.template, was_answered);
         }
         let after_ns = at.nanos_since(query.scheduled_at);
-        match told {
-            Told::Response(message) => {
+        match end {
+            QueryEnd::Response(message) => {
                 let facts = ResponseFacts::read(message).unwrap_or_default();
                 script.respond(index, query.question.template, &facts, after_ns, at);
             }
-            Told::End(end) => script.end(index, query.question.template, end, after_ns, at),
+            QueryEnd::End(end) => script.end(index, query.question.template, end, after_ns, at),
         }
     }
 
