@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use proto::Transport;
 
-use super::{Line, Logged, Told, question, time};
+use super::{Line, LineKind, Logged, question, time};
 use crate::observed::QueryFlags;
 
 /// Reads a line.
@@ -51,7 +51,7 @@ fn logged(before: &str, who: &str, asked: &str) -> Option<Logged> {
             edns: has('E'),
             dnssec_ok: has('D'),
         },
-        told: Told::Query,
+        kind: LineKind::Query,
     })
 }
 

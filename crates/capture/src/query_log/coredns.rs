@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use proto::Transport;
 use proto::rr;
 
-use super::{Line, Logged, Told, question, seconds_ns, time};
+use super::{Line, LineKind, Logged, question, seconds_ns, time};
 use crate::observed::{QueryFlags, Response};
 
 /// Reads a line.
@@ -70,14 +70,14 @@ fn logged(before: &str, client: SocketAddr, asked: &str) -> Option<Logged> {
             edns: dnssec_ok || payload_octets != 512,
             dnssec_ok,
         },
-        told: match rr::rcode_from_text(rcode) {
-            Some(rcode) => Told::Response(Response {
+        kind: match rr::rcode_from_text(rcode) {
+            Some(rcode) => LineKind::Response(Response {
                 rcode,
                 ttl_s_min: None,
                 latency_ns,
             }),
             // No response was sent: `-`.
-            None => Told::Query,
+            None => LineKind::Query,
         },
     })
 }

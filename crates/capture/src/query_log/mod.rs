@@ -46,12 +46,12 @@ pub(crate) struct Logged {
     pub(crate) transport: Transport,
     pub(crate) question: Question,
     pub(crate) flags: QueryFlags,
-    pub(crate) told: Told,
+    pub(crate) kind: LineKind,
 }
 
 /// When in the life of a query its line is written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum LineKind {
     /// When it came, and nothing is written later.
     Query,
     /// When it came; another line may tell of the response.
@@ -126,15 +126,15 @@ fn take(logged: Logged, assembly: &mut Assembly) {
         flags: logged.flags,
         response: None,
     };
-    match logged.told {
-        Told::Query => assembly.pairing.whole(observed),
-        Told::QueryFirst => {
+    match logged.kind {
+        LineKind::Query => assembly.pairing.whole(observed),
+        LineKind::QueryFirst => {
             let Assembly {
                 pairing, skipped, ..
             } = assembly;
             pairing.query(key, observed, skipped);
         }
-        Told::Response(response) => {
+        LineKind::Response(response) => {
             let seen = Seen {
                 at_ns,
                 question: None,

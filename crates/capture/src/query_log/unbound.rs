@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use proto::Transport;
 use proto::rr;
 
-use super::{Line, Logged, Told, question, seconds_ns, time};
+use super::{Line, LineKind, Logged, question, seconds_ns, time};
 use crate::observed::{QueryFlags, Response};
 
 /// Reads a line.
@@ -37,9 +37,9 @@ fn logged<'a>(
 ) -> Option<Logged> {
     let (name, qtype, qclass) = (words.next()?, words.next()?, words.next()?);
     let question = question(name, qtype, qclass)?;
-    let told = match words.next() {
-        None => Told::QueryFirst,
-        Some(rcode) => Told::Response(Response {
+    let kind = match words.next() {
+        None => LineKind::QueryFirst,
+        Some(rcode) => LineKind::Response(Response {
             rcode: rr::rcode_from_text(rcode)?,
             ttl_s_min: None,
             latency_ns: Some(seconds_ns(words.next()?)?),
@@ -60,7 +60,7 @@ fn logged<'a>(
             recursion_desired: true,
             ..QueryFlags::default()
         },
-        told,
+        kind,
     })
 }
 
