@@ -58,9 +58,9 @@ pub struct InjectedDatagram {
     pub at: Instant,
 }
 
-/// What a simulation tells while it goes on, to whoever watches it.
-struct Told {
-    /// Taken once, by whoever makes the record.
+/// What a simulation shares with its watchers while it runs.
+struct SharedResults {
+    /// Taken once, for the record.
     collected: Mutex<Option<Collected>>,
     network: Mutex<NetworkStats>,
     beat: Arc<Beat>,
@@ -76,10 +76,10 @@ struct Publishing {
     simulation: Simulation,
 }
 
-impl Told {
-    fn nothing_yet(inputs: &[RunInputs], publishing: Option<Publishing>) -> Told {
+impl SharedResults {
+    fn new(inputs: &[RunInputs], publishing: Option<Publishing>) -> SharedResults {
         let threads = 0..ThreadWorkers::threads(inputs);
-        Told {
+        SharedResults {
             collected: Mutex::new(Some(Collected::of(inputs, &threads))),
             network: Mutex::default(),
             beat: Arc::default(),
@@ -105,7 +105,7 @@ impl Told {
         }
     }
 
-    /// Everything that was told; none if it was taken, because the simulation did not end.
+    /// All that was collected; none if it was taken, because the simulation did not end.
     fn take(&self) -> Option<Collected> {
         lock(&self.collected).take()
     }
@@ -166,14 +166,14 @@ pub fn simulate_servers(
     groups: &[RunRequest],
     simulation: &Simulation,
 ) -> Result<(RunRecord, Vec<Counters>), RunError> {
-    let told = Told::nothing_yet(&super::inputs(groups), None);
-    simulate_telling(groups, simulation, (&super::control(groups), &told))
+    let shared = SharedResults::new(&super::inputs(groups), None);
+    simulate_telling(groups, simulation, (&super::control(groups), &shared))
 }
 
 /// As [`simulate_servers`], until `control` is stopped, with each interval published as it ends: a
 /// run that was stopped is not repeatable, unless a condition of `--abort-if` stopped it.
 /// Where a worker takes no turn any more then, such as one in a function of a script that does not
-/// return, the record has what was told before.
+/// return, the record has what was collected before.
 ///
 /// # Errors
 /// The responder's configuration contradicts itself, or the run does not end.
@@ -196,23 +196,23 @@ pub fn simulate_until_interrupted(
         groups: groups.to_vec(),
         simulation: simulation.clone(),
     };
-    let told = Arc::new(Told::nothing_yet(&inputs, Some(publishing)));
-    let mut watchdog = Watchdog::in_virtual_time(&inputs, Arc::clone(control), &told.beat);
+    let shared = Arc::new(SharedResults::new(&inputs, Some(publishing)));
+    let mut watchdog = Watchdog::in_virtual_time(&inputs, Arc::clone(control), &shared.beat);
     drop(inputs);
     let (sender, receiver) = channel();
-    let shared = (groups.to_vec(), simulation.clone(), Arc::clone(control));
-    let telling = Arc::clone(&told);
+    let asked = (groups.to_vec(), simulation.clone(), Arc::clone(control));
+    let of_thread = Arc::clone(&shared);
     let simulating = thread::spawn(move || {
-        let (groups, simulation, control) = shared;
-        let ended = simulate_telling(&groups, &simulation, (&control, &telling));
-        // Nobody listens any more only if it was left behind.
+        let (groups, simulation, control) = asked;
+        let ended = simulate_telling(&groups, &simulation, (&control, &of_thread));
+        // The receiver is gone only if the simulation was stuck.
         let _ = sender.send(ended);
     });
     loop {
         match receiver.recv_timeout(LOOK_EVERY) {
             Ok(ended) => {
                 let mut record = ended.map(|(record, _)| record);
-                told.end(record.as_mut().ok());
+                shared.end(record.as_mut().ok());
                 return record;
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -224,13 +224,13 @@ pub fn simulate_until_interrupted(
             }
         }
         if watchdog.all_are_stuck()
-            && let Some(collected) = told.take()
+            && let Some(collected) = shared.take()
         {
             let outcome = collected.outcome(&watchdog, |_| {});
-            let model = account::account(simulation, *lock(&told.network), None);
+            let model = account::account(simulation, *lock(&shared.network), None);
             let started = started(&World::new(simulation.world.clone()));
             let mut record = from_outcome(groups, outcome, surroundings(started, model));
-            told.end(Some(&mut record));
+            shared.end(Some(&mut record));
             return Ok(record);
         }
     }
@@ -255,7 +255,7 @@ fn surroundings(started: Started, model: SimulationRecord) -> Surroundings {
 fn simulate_telling(
     groups: &[RunRequest],
     simulation: &Simulation,
-    (control, told): (&Arc<Control>, &Told),
+    (control, shared): (&Arc<Control>, &SharedResults),
 ) -> Result<(RunRecord, Vec<Counters>), RunError> {
     let [request, ..] = groups else {
         return Err(RunError::plain("there is no group of clients"));
@@ -285,8 +285,8 @@ fn simulate_telling(
         }));
     }
     let targets: Vec<RefCell<Target>> = targets.into_iter().map(RefCell::new).collect();
-    run_world(&world, (&threads, told), &targets, bounds(groups))?;
-    let outcome = outcome(threads, told)?;
+    run_world(&world, (&threads, shared), &targets, bounds(groups))?;
+    let outcome = outcome(threads, shared)?;
     let targets: Vec<Target> = targets.into_iter().map(RefCell::into_inner).collect();
     let seen = targets.first().and_then(Target::service_counts);
     let stats = world.network_stats();
@@ -319,7 +319,7 @@ fn bounds(groups: &[RunRequest]) -> Bounds {
 
 fn run_world(
     world: &World,
-    (threads, told): (&[RefCell<Simulated>], &Told),
+    (threads, shared): (&[RefCell<Simulated>], &SharedResults),
     targets: &[RefCell<Target>],
     bounds: Bounds,
 ) -> Result<(), RunError> {
@@ -338,9 +338,9 @@ fn run_world(
                 thread_workers,
                 driver,
             } = &mut *simulated.borrow_mut();
-            told.beat.count();
+            shared.beat.count();
             let until = thread_workers.step(driver);
-            tell(thread, thread_workers, (told, world));
+            tell(thread, thread_workers, (shared, world));
             if thread_workers.is_finished() {
                 return Turn::Finished;
             }
@@ -355,22 +355,26 @@ fn run_world(
 }
 
 /// Tells the intervals that have ended on a thread.
-fn tell(thread: usize, thread_workers: &mut ThreadWorkers, (told, world): (&Told, &World)) {
+fn tell(
+    thread: usize,
+    thread_workers: &mut ThreadWorkers,
+    (shared, world): (&SharedResults, &World),
+) {
     while let Some((group, interval)) = thread_workers.poll_interval() {
         let checkpoint = thread_workers.poll_checkpoint(group);
-        *lock(&told.network) = world.network_stats();
-        if let Some(collected) = &mut *lock(&told.collected) {
+        *lock(&shared.network) = world.network_stats();
+        if let Some(collected) = &mut *lock(&shared.collected) {
             collected.add((thread, group), interval);
             if let Some(summary) = checkpoint {
                 collected.note_checkpoint(outcome_of((thread, group), summary));
             }
-            told.settle(collected);
+            shared.settle(collected);
         }
     }
     while let Some(group) = thread_workers.poll_finished() {
-        if let Some(collected) = &mut *lock(&told.collected) {
+        if let Some(collected) = &mut *lock(&shared.collected) {
             collected.end((thread, group));
-            told.settle(collected);
+            shared.settle(collected);
         }
     }
 }
@@ -386,9 +390,9 @@ fn outcome_of((thread, group): (usize, usize), summary: WorkerSummary) -> Worker
     }
 }
 
-fn outcome(threads: Vec<RefCell<Simulated>>, told: &Told) -> Result<Outcome, RunError> {
+fn outcome(threads: Vec<RefCell<Simulated>>, shared: &SharedResults) -> Result<Outcome, RunError> {
     let left_behind = || RunError::plain("the simulation did not end");
-    let mut collected = told.take().ok_or_else(left_behind)?;
+    let mut collected = shared.take().ok_or_else(left_behind)?;
     for (thread, simulated) in threads.into_iter().enumerate() {
         let Simulated {
             mut thread_workers,
