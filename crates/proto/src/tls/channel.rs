@@ -6,7 +6,7 @@
 
 use super::failure::TlsFailure;
 use super::handshake::{HandshakeKind, Negotiated};
-use super::record_layer::{Handover, RecordLayer, ToldSecrets, Version};
+use super::record_layer::{Handover, HandshakeSecrets, RecordLayer, Version};
 use super::records::RecordBoundaries;
 use super::stream::{PeerState, Side, receive, receive_piece, send, take_records};
 use crate::framing::framed_messages;
@@ -38,7 +38,7 @@ enum Layer<S> {
 /// A handover to come.
 #[derive(Default)]
 struct Pending {
-    told: Option<ToldSecrets>,
+    handshake: Option<HandshakeSecrets>,
     /// Records with application data since the handshake.
     records: u8,
 }
@@ -105,7 +105,7 @@ impl<S: Side> Channel<S> {
         let (was_handshaking, start) = (session.is_handshaking(), plaintext.len());
         let progress = receive_piece(&mut **session, record, plaintext);
         if let Some(pending) = &mut self.pending {
-            pending.told = ToldSecrets::take().or(pending.told);
+            pending.handshake = HandshakeSecrets::take().or(pending.handshake);
             let has_data = !was_handshaking && plaintext.len() > start;
             pending.records = pending.records.saturating_add(has_data.into());
         }
@@ -161,7 +161,7 @@ impl<S: Side> Channel<S> {
         let handed_over = session.extract().and_then(|secrets| {
             RecordLayer::new(Handover {
                 secrets,
-                told: pending.and_then(|pending| pending.told),
+                handshake: pending.and_then(|pending| pending.handshake),
                 version,
                 is_client: S::IS_CLIENT,
                 records_max,
@@ -257,10 +257,10 @@ impl Pending {
         if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
             return true;
         }
-        let Some(told) = self.told else {
+        let Some(secrets) = self.handshake else {
             return false;
         };
-        let waits = S::IS_CLIENT && told.remembers;
+        let waits = S::IS_CLIENT && secrets.remembers;
         !waits
             || self.records >= RECORDS_WITHOUT_TICKET_MAX
             || (self.records > 0 && session.has_ticket())

@@ -12,7 +12,6 @@
 use super::failure::TlsFailure;
 use super::stream::PeerState;
 use crate::framing::framed_messages;
-use key_schedule::Told;
 use rustls::{
     AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType, InvalidMessage,
     PeerMisbehaved,
@@ -24,7 +23,7 @@ mod contexts;
 mod key_schedule;
 mod traffic_key;
 
-pub(super) use key_schedule::{Listener, Told as ToldSecrets};
+pub(super) use key_schedule::{HandshakeSecrets, Listener};
 
 /// Octets of a record header: type, version, length.
 const HEADER_OCTETS: usize = 5;
@@ -81,7 +80,7 @@ pub(super) enum Version {
 pub(super) struct Handover {
     pub(super) secrets: ExtractedSecrets,
     /// What TLS 1.3 makes further keys from.
-    pub(super) told: Option<Told>,
+    pub(super) handshake: Option<HandshakeSecrets>,
     pub(super) version: Version,
     pub(super) is_client: bool,
     /// Records that one key may seal.
@@ -164,10 +163,10 @@ impl RecordLayer {
         let Handover {
             version, is_client, ..
         } = handover;
-        let told = handover.told.unwrap_or_default();
+        let secrets = handover.handshake.unwrap_or_default();
         let (ours, theirs) = match is_client {
-            true => (told.client, told.server),
-            false => (told.server, told.client),
+            true => (secrets.client, secrets.server),
+            false => (secrets.server, secrets.client),
         };
         Ok(RecordLayer {
             sending: TrafficKey::new(version, handover.secrets.tx, ours)?,

@@ -65,9 +65,9 @@ impl KeyType for Octets {
     }
 }
 
-/// What a handshake has told about its secrets.
+/// What a handshake has shown of its secrets.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Told {
+pub(crate) struct HandshakeSecrets {
     pub(super) client: Option<TrafficSecret>,
     pub(super) server: Option<TrafficSecret>,
     /// Sessions of the configuration are remembered: tickets are waited for.
@@ -75,23 +75,23 @@ pub(crate) struct Told {
 }
 
 thread_local! {
-    static TOLD: Cell<Told> = const { Cell::new(Told {
+    static SECRETS: Cell<HandshakeSecrets> = const { Cell::new(HandshakeSecrets {
         client: None,
         server: None,
         remembers: false,
     }) };
 }
 
-impl Told {
+impl HandshakeSecrets {
     /// Takes the secrets logged on this thread, if both are there. To be called after each call of
     /// rustls that works on a handshake, so that they belong to this handshake.
-    pub(crate) fn take() -> Option<Told> {
-        let told = TOLD.get();
-        if told.client.is_none() || told.server.is_none() {
+    pub(crate) fn take() -> Option<HandshakeSecrets> {
+        let secrets = SECRETS.get();
+        if secrets.client.is_none() || secrets.server.is_none() {
             return None;
         }
-        TOLD.set(Told::default());
-        Some(told)
+        SECRETS.set(HandshakeSecrets::default());
+        Some(secrets)
     }
 }
 
@@ -109,14 +109,14 @@ impl fmt::Debug for Listener {
 
 impl KeyLog for Listener {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let mut told = TOLD.get();
+        let mut secrets = SECRETS.get();
         match label {
-            CLIENT_LABEL => told.client = TrafficSecret::new(secret),
-            SERVER_LABEL => told.server = TrafficSecret::new(secret),
+            CLIENT_LABEL => secrets.client = TrafficSecret::new(secret),
+            SERVER_LABEL => secrets.server = TrafficSecret::new(secret),
             _ => {}
         }
-        told.remembers = self.remembers;
-        TOLD.set(told);
+        secrets.remembers = self.remembers;
+        SECRETS.set(secrets);
         if let Some(user) = self.user.as_ref().filter(|user| user.will_log(label)) {
             user.log(label, client_random, secret);
         }
@@ -148,17 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn both_secrets_are_told_once() {
+    fn both_secrets_are_taken_once() {
         let listener = Listener {
             user: None,
             remembers: true,
         };
         assert!(listener.will_log(CLIENT_LABEL) && !listener.will_log("EXPORTER_SECRET"));
         listener.log(CLIENT_LABEL, &[0; 32], &[1; 32]);
-        assert!(Told::take().is_none());
+        assert!(HandshakeSecrets::take().is_none());
         listener.log(SERVER_LABEL, &[0; 32], &[2; 48]);
-        assert!(Told::take().unwrap().remembers);
-        assert!(Told::take().is_none());
+        assert!(HandshakeSecrets::take().unwrap().remembers);
+        assert!(HandshakeSecrets::take().is_none());
         assert!(TrafficSecret::new(&[0; 49]).is_none());
     }
 }
