@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn series_of_agents_are_rows_and_lines() {
-        let mut record = fleet(10);
+        let mut record = fleet(16);
         assert!(chart(&record, "").is_none());
         assert_eq!(render_series_csv(&record).lines().count(), 1);
         for agent in &mut record.agents {
@@ -398,7 +398,7 @@ mod tests {
         }
         let csv = render_series_csv(&record);
         let rows: Vec<&str> = csv.split_terminator("\r\n").collect();
-        assert_eq!(rows.len(), 21);
+        assert_eq!(rows.len(), 33);
         assert_eq!(rows[4], "2,host-1,1.000000,2.000000,500,491,1,");
         let chart = chart(&record, "").unwrap();
         assert_eq!(chart.series.len(), SERIES_MAX);

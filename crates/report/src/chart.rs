@@ -46,6 +46,8 @@ pub(crate) struct Axis {
     pub(crate) ends: Option<(f64, f64)>,
     /// It is the axis of the chart before, and this one stands right below that.
     pub(crate) is_shared: bool,
+    /// It is the time of a run.
+    pub(crate) is_time: bool,
 }
 
 impl Axis {
@@ -57,6 +59,7 @@ impl Axis {
             ticks: Vec::new(),
             ends: None,
             is_shared: false,
+            is_time: false,
         }
     }
 }
@@ -122,6 +125,18 @@ pub(crate) struct Mark {
 }
 
 impl Chart {
+    /// True if it shows over time that nothing changes by more than a tenth.
+    pub(crate) fn is_level(&self) -> bool {
+        let is_level = |series: &Series| {
+            let values = series.points.iter().filter_map(Point::visible);
+            let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |ends, (_, y)| {
+                (ends.0.min(y), ends.1.max(y))
+            });
+            high - low <= 0.1 * high.abs()
+        };
+        self.x.is_time && self.series.iter().all(is_level)
+    }
+
     /// True if there is something to see: a line needs two points.
     pub(crate) fn is_worthwhile(&self) -> bool {
         let points = |series: &Series| series.points.iter().filter_map(Point::visible).count();

@@ -422,6 +422,7 @@ impl<'a> Timeline<'a> {
         let whole = (0.0, self.time(self.record.measured_ns));
         Axis {
             ends: (!self.record.observations.is_empty()).then_some(whole),
+            is_time: true,
             ..Axis::new(format!("time, {unit}"), Scale::Even, Unit::Number)
         }
     }

@@ -14,7 +14,9 @@ use crate::{agents, distributions, instances, remarks, servers, targets, text};
 
 /// The report on one run, which `file` keeps.
 pub(crate) fn document(record: &RunRecord, file: &str) -> Document {
-    let mut sections = Vec::from_iter(charts(record, ""));
+    let mut sections: Vec<Section> = charts(record, "")
+        .map(|section| fold_level(record, section))
+        .unwrap_or_default();
     let tables = [
         outcome(record, ""),
         latencies(record, ""),
@@ -310,6 +312,20 @@ pub(crate) fn charts(record: &RunRecord, prefix: &str) -> Option<Section> {
     charts.extend(distributions::latencies(record, prefix));
     let blocks: Vec<Block> = charts.into_iter().map(Block::from).collect();
     (!blocks.is_empty()).then(|| Section::new("Rate and latency", blocks))
+}
+
+/// Figures over time that show one level, in a run that lost nothing, are folded.
+fn fold_level(record: &RunRecord, mut section: Section) -> Vec<Section> {
+    let is_level = |block: &Block| matches!(block, Block::Chart(chart) if chart.is_level());
+    let is_healthy = record.total.counts.lost() == 0;
+    let blocks = std::mem::take(&mut section.blocks);
+    let (level, shown): (Vec<Block>, Vec<Block>) = blocks
+        .into_iter()
+        .partition(|block| is_healthy && is_level(block));
+    section.blocks = shown;
+    let mut folded = Section::new("Level over the whole run", level);
+    folded.is_folded = true;
+    vec![section, folded]
 }
 
 /// How single clients fared, by group.

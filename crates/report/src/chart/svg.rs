@@ -34,7 +34,18 @@ const COLORS: usize = 6;
 
 /// Dashes of the looks; the first is solid.
 const DASHES: [&str; SERIES_MAX] = [
-    "", "7 4", "2 3", "10 3 2 3", "14 4", "4 2", "1 5", "20 3", "7 2 2 2 2 2", "", "3 7", "12 7",
+    "",
+    "7 4",
+    "2 3",
+    "10 3 2 3",
+    "14 4",
+    "4 2",
+    "1 5",
+    "20 3",
+    "7 2 2 2 2 2",
+    "",
+    "3 7",
+    "12 7",
 ];
 
 /// The frame of a chart with its ranges.

@@ -76,3 +76,11 @@ fn names_that_would_run_into_each_other_do_not_fit() {
     assert!(names_fit(&names(&["UDP", "TCP", "DoT", "DoH (HTTP/2)"])));
     assert!(!names_fit(&names(&["UDP, as installed"; 9])));
 }
+
+#[test]
+fn each_of_twelve_lines_has_a_look_of_its_own() {
+    let looks: std::collections::BTreeSet<String> = (0..SERIES_MAX)
+        .map(|look| sample(Form::Marked, look))
+        .collect();
+    assert_eq!(looks.len(), 12);
+}

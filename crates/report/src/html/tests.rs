@@ -203,3 +203,37 @@ fn sentence_begins_with_a_capital_but_not_a_name() {
         "run with <code>--rate</code> 5, now"
     );
 }
+
+#[test]
+fn figures_can_be_saved_with_their_legend_and_as_rows() {
+    let page = render(&run::document(&example::udp_self_test(), "run.json"));
+    let address = |ending: &str| {
+        let link = format!("download=\"figure-1.{ending}\" href=\"data:");
+        let rest = page.split(&link).nth(1).expect("there is a link");
+        decoded(rest.split('"').next().unwrap_or_default())
+    };
+    let svg = address("svg");
+    assert!(svg.starts_with("image/svg+xml,<svg xmlns="), "{svg}");
+    assert!(
+        svg.contains(">completed</text>") && svg.contains("stroke: #0072b2"),
+        "{svg}"
+    );
+    assert!(!svg.contains("var("), "{svg}");
+    let csv = address("csv");
+    assert!(
+        csv.starts_with("text/csv,\"") && csv.lines().count() > 2,
+        "{csv}"
+    );
+}
+
+/// Text of a `data:` address.
+fn decoded(address: &str) -> String {
+    let mut parts = address.split('%');
+    let mut octets = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at(2);
+        octets.push(u8::from_str_radix(code, 16).expect("two digits"));
+        octets.extend(rest.bytes());
+    }
+    String::from_utf8(octets).expect("it is text")
+}

@@ -146,8 +146,8 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
         "sent",
         "completed",
         "lost",
-        "qps",
-        "mean latency",
+        "mean qps",
+        "mean of mean latencies",
         "success",
         "failure",
     ];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use measure::{RunRecord, Transport};
+use measure::{Limit, RunRecord, Transport};
 use proptest::prelude::*;
 
 use super::*;
@@ -131,7 +131,7 @@ proptest! {
             }
         }
         // The test looks where figures are.
-        for (what, fewest) in [("p99", 4), ("p50", 3), ("mean", 3), ("lost", 2)] {
+        for (what, fewest) in [("p99", 4), ("p50", 3), ("mean", 2), ("lost", 2)] {
             let places = said.get(&(what, "UDP".to_owned())).map_or(0, Vec::len);
             prop_assert!(places >= fewest, "{} has {} places: {:?}", what, places, said);
         }
@@ -167,4 +167,34 @@ fn transports_have_what_a_query_cost_the_target_and_the_generator() {
         assert!(observed.contains(row), "no {row} in {observed}");
     }
     assert!(!page(false).contains("each query |"));
+}
+
+#[test]
+fn a_page_begins_with_what_can_be_concluded_and_what_cannot() {
+    let measured = (vec![(1_000_000, 100)], 0);
+    let limits = [
+        (Transport::Udp, Limit::Server),
+        (Transport::Tcp, Limit::Generator),
+        (Transport::Dot, Limit::Outstanding),
+    ];
+    let sources = limits.map(|(transport, limit)| {
+        let mut record = run(transport, &measured);
+        record.verdict.limit = limit;
+        Source::new(format!("{transport}.json"), record)
+    });
+    let collection = Collection::new(sources.into()).expect("there are runs");
+    let named = collection.of_experiment(Some("tuning".to_owned()));
+    let page = crate::html::render(&document(&named));
+    assert!(page.contains("<h1>tuning: Load"), "{page}");
+    let can = "<strong>Can be concluded:</strong> what the target can take (UDP)";
+    assert!(page.contains(can), "{page}");
+    let cannot = page.split("<strong>Cannot be concluded:</strong> ").nth(1);
+    let cannot = cannot.and_then(|rest| rest.split("</p>").next()).unwrap();
+    for words in [
+        "in flight (DoT)",
+        "was the limit (TCP)",
+        "one run of a scenario",
+    ] {
+        assert!(cannot.contains(words), "{cannot}");
+    }
 }

@@ -55,6 +55,8 @@ fn assert_has(text: &str, lines: &[impl AsRef<str>]) {
 fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
     let folder = Folder::new("claims");
     run(&folder);
+    let report = throng(&format!("report {}", folder.path("out"))).succeeded();
+    assert!(report.starts_with("out: Load on"), "{report}");
     let published = r#"
         source = "Somebody, once"
         [[claim]]
