@@ -120,10 +120,13 @@ fn first_screen(name: &str) -> Option<String> {
     for (kind, flags) in *kinds {
         page.push_str(&format!("{kind:<KIND_COLUMNS$}{flags}\n"));
     }
-    page.push_str(&format!(
-        "\nAll flags: throng {name} --help, or by topic: throng help {}\n",
-        topics().join("|")
-    ));
+    let has_topics = ["transport", "listen"];
+    let mut flags = command.get_arguments().filter_map(Arg::get_long);
+    let by_topic = match flags.any(|flag| has_topics.contains(&flag)) {
+        true => format!(", or by topic: throng help {}", topics().join("|")),
+        false => String::new(),
+    };
+    page.push_str(&format!("\nAll flags: throng {name} --help{by_topic}\n"));
     Some(wrapped(&page))
 }
 

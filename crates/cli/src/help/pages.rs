@@ -330,6 +330,73 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "compare",
+        &[
+            (
+                "Runs",
+                "--a COMMAND   --b COMMAND   --repeat N   --records FOLDER",
+            ),
+            (
+                "Noise",
+                "--noise FOLDER   --same-within PERCENT   --metrics METRIC,...",
+            ),
+            (
+                "Judge",
+                "--fail-if 'p99 > +10%'   --fail-if slower   --fail-undecided   --junit FILE",
+            ),
+            ("Keep", "--format text|markdown|json|csv   --force"),
+        ],
+    ),
+    (
+        "trace",
+        &[
+            ("Aim", "-s, --server HOST[:PORT]   --allow-public"),
+            ("Ask", "NAME   --type A   --dnssec   --no-recursion"),
+            (
+                "Length",
+                "--max-hops N   --first-hop N   --probes N   --timeout TIME",
+            ),
+            ("Keep", "--format text|json"),
+        ],
+    ),
+    (
+        "doctor",
+        &[
+            (
+                "Host",
+                "-c, --clients N   --server   --interface NAME   --root FOLDER   --ceiling",
+            ),
+            ("Records", "RECORD or FOLDER, one or more"),
+            ("Keep", "--format text|json"),
+        ],
+    ),
+    (
+        "fit",
+        &[
+            (
+                "Read",
+                "--capture-format pcap|bind|...   --port PORT   --client address|port",
+            ),
+            ("Keep", "-o, --output FILE   --keep-names"),
+        ],
+    ),
+    (
+        "line",
+        &[
+            (
+                "Ends",
+                "--between NEAR,FAR   --join   --near-addresses IP,IP   --far-addresses IP,IP",
+            ),
+            (
+                "Line",
+                "--delay TIME   --jitter TIME   --loss SHARE   --reorder SHARE   \
+                 --duplicate SHARE   --rate BITS   --queue PACKETS",
+            ),
+            ("Length", "--duration TIME, or as long as COMMAND runs"),
+            ("Keep", "-o, --output FILE   --format text|json"),
+        ],
+    ),
+    (
         "ping",
         &[
             ("Aim", AIM),

@@ -4,7 +4,7 @@ use crate::repository::{File, Offence};
 use crate::source::{Source, line_of, product_literals};
 
 /// What is not written, with what is.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 17] = [
     (
         "octet",
         "say `byte`: octets are those of protocols, in code",
@@ -18,7 +18,12 @@ const WORDS: [(&str, &str); 12] = [
     ("again and again", "say `repeatedly`, or `may be repeated`"),
     ("gives in", "say `fails`, or `is reached`"),
     ("nobody listens", "say `nothing is listening`"),
-    ("not let run", "say `did not get to run`"),
+    ("not let run", "say `was not scheduled`"),
+    ("not get to run", "say `was not scheduled`"),
+    ("cannot be told", "say `cannot be distinguished`"),
+    ("in vain", "say `without a response`, or `failed`"),
+    ("as fast as usual", "say `at normal latency`"),
+    ("stood still", "say `was stopped`, or `stalled`"),
     ("passed over", "say `skipped`"),
     ("for want of", "say `for lack of`"),
     ("what became of", "say how it ended"),
