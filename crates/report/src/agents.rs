@@ -405,7 +405,7 @@ mod tests {
         let points = chart.series[0].points.iter().map(|it| (it.x, it.y));
         let expected = [(0.5, Some(490.0)), (1.5, Some(491.0))];
         assert_eq!(points.collect::<Vec<_>>(), expected);
-        assert_eq!(chart.sheet.rows[1], ["host-0", "490.0", "491.0", "-"]);
+        assert_eq!(chart.sheet.rows[2], ["host-0", "490.0", "491.0", "-"]);
         assert!(
             chart.notes[1].starts_with("4 agents more"),
             "{:?}",

@@ -15,6 +15,9 @@ mod tests;
 /// Everything about looks; in a page, between `<style>` with a line feed and `</style>`.
 pub const STYLE: &str = include_str!("html/style.css");
 
+/// Names that are spelt like words: they begin sentences as they are.
+const NAMES_LIKE_WORDS: [&str; 7] = ["cpu", "qps", "udp", "tcp", "dot", "doq", "throng"];
+
 /// Words up to that many characters stay on one line of a table.
 const SHORT_MAX: usize = 24;
 
@@ -109,6 +112,9 @@ fn tiles(page: &mut String, document: &Document) {
 }
 
 fn remarks(page: &mut String, document: &Document, numbers: &Numbers) {
+    if document.remarks.is_empty() {
+        return;
+    }
     page.push_str("<div class=\"remarks\">\n");
     for subject in Subject::ALL {
         let of_subject = document.remarks_on(subject);
@@ -339,7 +345,8 @@ fn prose(text: &str) -> String {
 pub fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let first = first.trim_end_matches([',', ':']);
-    if !first.chars().all(|letter| letter.is_ascii_lowercase()) {
+    let is_name = NAMES_LIKE_WORDS.contains(&first);
+    if is_name || !first.chars().all(|letter| letter.is_ascii_lowercase()) {
         return text.to_owned();
     }
     let mut letters = text.chars();

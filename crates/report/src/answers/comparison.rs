@@ -1,11 +1,13 @@
 //! The reports on comparisons: of transports, and of two sides.
 
-use measure::notation::counted;
+use measure::comparison::{Contender, Figures};
+use measure::notation::{counted, decimal, latency};
 use measure::{AbComparison, Comparison};
 
 use super::{blank, section};
+use crate::chart::{Axis, Chart, Form, Point, Scale, Series, Unit};
 use crate::comparison::{ROWS, limits, servers};
-use crate::document::{Column, Document, Sheet};
+use crate::document::{Block, Column, Document, Section, Sheet};
 use crate::html::sentence;
 use crate::run::transport;
 
@@ -38,15 +40,102 @@ pub(super) fn of_transports(comparison: &Comparison) -> Document {
     row.extend(contenders.iter().map(limits));
     sheet.rows.push(row);
     sheet.notes.push("figures are medians of the runs".into());
+    let charts: Vec<Chart> = DRAWN.iter().filter_map(|it| bars(comparison, it)).collect();
+    if !charts.is_empty() {
+        let blocks = charts.into_iter().map(Block::from).collect();
+        document.sections.push(Section::new("Charts", blocks));
+    }
     document.sections.push(section("Transports", sheet));
     if !comparison.costs.is_empty() {
         let mut costs = Sheet::facts("costs", "Costs");
         for cost in &comparison.costs {
-            costs.fact(format!("{} to {}", cost.from, cost.to), servers(cost));
+            let (from, to) = (cost.from.to_string(), cost.to.to_string());
+            let step = format!("{} to {}", transport(&from), transport(&to));
+            costs.fact(step, servers(cost));
         }
         document.sections.push(section("Costs", costs));
     }
     document
+}
+
+/// A figure that is drawn.
+struct Drawn {
+    id: &'static str,
+    title: &'static str,
+    unit: Unit,
+    of: fn(&Figures) -> Option<f64>,
+    words: fn(f64) -> String,
+}
+
+const DRAWN: [Drawn; 2] = [
+    Drawn {
+        id: "throughput",
+        title: "Queries answered a second",
+        unit: Unit::Number,
+        of: |it| Some(it.achieved_qps),
+        words: |qps| decimal(qps, 0),
+    },
+    Drawn {
+        id: "p99",
+        title: "p99 latency",
+        unit: Unit::Nanoseconds,
+        of: |it| it.latency_p99_ns,
+        words: latency,
+    },
+];
+
+/// Bars of a figure, one a transport, with the least and the greatest of its runs.
+fn bars(comparison: &Comparison, drawn: &Drawn) -> Option<Chart> {
+    let heads = ["transport", "median", "least", "greatest"].map(Column::figures);
+    let id = format!("{}-figures", drawn.id);
+    let mut sheet = Sheet::new(&id, "", heads.into());
+    let (mut names, mut points) = (Vec::new(), Vec::new());
+    for Contender {
+        transport: of,
+        runs,
+        median,
+        min,
+        max,
+        ..
+    } in &comparison.transports
+    {
+        let figures = [median, min, max].map(drawn.of);
+        let [Some(value), Some(least), Some(greatest)] = figures else {
+            continue;
+        };
+        let name = transport(&of.to_string()).to_owned();
+        let at = names.len() as f64;
+        points.push(Point {
+            x: at - 0.3,
+            x_end: Some(at + 0.3),
+            y: Some(value),
+            band: (runs.len() > 1).then_some((least, greatest)),
+        });
+        let words = [value, least, greatest].map(drawn.words);
+        sheet.rows.push([vec![name.clone()], words.into()].concat());
+        names.push(name);
+    }
+    let described = sheet
+        .rows
+        .iter()
+        .map(|row| format!("{} {}", row[0], row[1]));
+    let description = format!("{}.", described.collect::<Vec<_>>().join("; "));
+    (points.len() > 1).then(|| Chart {
+        id: drawn.id.into(),
+        title: drawn.title.into(),
+        description,
+        x: Axis::new("", Scale::Names(names), Unit::Number),
+        y: Axis::new(drawn.title, Scale::FromZero, drawn.unit),
+        series: vec![Series {
+            name: drawn.title.into(),
+            look: 0,
+            form: Form::Bars,
+            points,
+        }],
+        marks: Vec::new(),
+        sheet,
+        notes: vec!["medians of the runs; the lines go from least to greatest".into()],
+    })
 }
 
 pub(super) fn of_sides(comparison: &AbComparison) -> Document {

@@ -215,7 +215,7 @@ fn figures_can_be_saved_with_their_legend_and_as_rows() {
     let svg = address("svg");
     assert!(svg.starts_with("image/svg+xml,<svg xmlns="), "{svg}");
     assert!(
-        svg.contains(">completed</text>") && svg.contains("stroke: #0072b2"),
+        svg.contains(">from scheduled</text>") && svg.contains("stroke: #0072b2"),
         "{svg}"
     );
     assert!(!svg.contains("var("), "{svg}");

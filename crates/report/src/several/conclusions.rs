@@ -64,14 +64,22 @@ pub(super) fn of(collection: &Collection) -> Vec<Conclusion> {
 
 /// The limit that most runs of a scenario had, of those that count if there are any.
 fn limit_of(collection: &Collection, cell: &Cell) -> Limit {
-    let counted: Vec<Limit> = collection.counted(cell).map(|it| it.verdict.limit).collect();
+    let counted: Vec<Limit> = collection
+        .counted(cell)
+        .map(|it| it.verdict.limit)
+        .collect();
     let limits = match counted.is_empty() {
-        true => collection.records(cell).map(|it| it.verdict.limit).collect(),
+        true => collection
+            .records(cell)
+            .map(|it| it.verdict.limit)
+            .collect(),
         false => counted,
     };
     let times = |limit: Limit| limits.iter().filter(|it| **it == limit).count();
     let limits = MEANINGS.iter().map(|(limit, _, _)| *limit);
-    limits.max_by_key(|limit| times(*limit)).unwrap_or(Limit::Unknown)
+    limits
+        .max_by_key(|limit| times(*limit))
+        .unwrap_or(Limit::Unknown)
 }
 
 /// `2 of 5 scenarios`, or `all scenarios`; none of none.

@@ -128,7 +128,11 @@ fn costs(comparison: &Comparison) -> Sheet {
         }
         costs.rows.push(line);
     }
-    for doubt in comparison.costs.iter().filter_map(|cost| cost.doubt.as_ref()) {
+    for doubt in comparison
+        .costs
+        .iter()
+        .filter_map(|cost| cost.doubt.as_ref())
+    {
         let note = format!("the factor is in doubt: {doubt}");
         if !costs.notes.contains(&note) {
             costs.notes.push(note);
