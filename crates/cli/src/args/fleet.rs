@@ -61,7 +61,7 @@ pub(crate) enum FleetCommand {
 #[command(
     after_help = "The lead needs lead.pem, lead.key and ca.pem; agents need agent.pem, agent.key \
     and ca.pem. Anyone who has these files can take part in a run: make keys for each fleet, \
-    and delete them afterwards. The key of the authority is not kept."
+    and delete them afterwards. The key of the CA is not kept."
 )]
 pub(crate) struct KeysArguments {
     /// Folder to make

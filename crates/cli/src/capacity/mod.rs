@@ -117,7 +117,7 @@ fn announce(plan: &CapacityPlan) {
         plan.objective.text()
     );
     tell!(
-        "about {trials} trials of {} and one of {}, about {}, at most {} (--max-duration)",
+        "some {trials} trials of {} and one of {}, about {}, at most {} (--max-duration)",
         seconds(facts.trial_ns),
         seconds(long_ns),
         seconds(all_ns),

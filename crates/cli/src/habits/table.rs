@@ -245,7 +245,7 @@ pub(super) const FLAGS: &[(&[&str], &str, &str)] = &[
         "updates are sent by `throng dnsperf -u`",
     ),
     (
-        &["--ecs", "--subnet", "--client-subnet", "+subnet"],
+        &["--ecs", "--subnet", "--client-subnet"],
         "names",
         "write +ecs=ADDRESS/BITS behind each name in --names FILE",
     ),

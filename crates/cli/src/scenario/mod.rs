@@ -154,7 +154,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
             "give a TOML file; there are some in the folder scenarios",
         );
     }
-    if let Some(cure) = habits::dig_option(&name) {
+    if name.starts_with('+') {
+        let behind = || format!("write it behind a name in --names FILE: a.example A {name}");
+        let cure = habits::dig_option(&name).unwrap_or_else(behind);
         return Failure::usage(format!("`{name}` is an option of dig"), cure);
     }
     let server = name.trim_start_matches('@');
