@@ -81,6 +81,17 @@ impl Conditions {
         each.map(|condition| comparison.check(condition)).collect()
     }
 
+    /// Writes the file for CI where there is no result because of this failure.
+    pub(crate) fn fail(&self, command: &str, failure: Failure) -> Failure {
+        if let Some(junit) = &self.junit {
+            let flags: Vec<String> = self.conditions.iter().map(Condition::as_flag).collect();
+            let text = report::junit::render_error(command, &flags, failure.what());
+            // That the file cannot be written says less than the failure itself.
+            let _ = junit.write_text(&text);
+        }
+        failure
+    }
+
     /// Says on standard error what came of each, and writes the file for CI; true if one failed.
     /// `printed` is what the command printed.
     pub(crate) fn conclude(
@@ -89,8 +100,14 @@ impl Conditions {
         checks: &[Check],
         printed: &str,
     ) -> Result<bool, Failure> {
+        let is_annotated = std::env::var_os("GITHUB_ACTIONS").is_some_and(|it| it == "true");
         for check in checks {
-            tell!("{}", check.line());
+            let line = check.line();
+            tell!("{line}");
+            // A command of GitHub's runner, in which a percent sign begins an escape.
+            if is_annotated && check.outcome == Outcome::Failed {
+                tell!("::error title={command}::{}", line.replace('%', "%25"));
+            }
         }
         if let Some(junit) = &self.junit {
             junit.write_text(&report::junit::render(command, checks, printed))?;

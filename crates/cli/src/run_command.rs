@@ -137,7 +137,7 @@ pub(crate) fn make_points(
         if let Some(kept) = &mut kept {
             kept.stop();
         }
-        let record = record?;
+        let record = record.map_err(|failure| conditions.fail("throng run", failure))?;
         let rendered = |record: &RunRecord| {
             records::render(record, first.format, first.details, file.as_deref())
         };

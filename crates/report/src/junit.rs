@@ -13,6 +13,32 @@ use crate::markup::escape;
 #[cfg(test)]
 mod tests;
 
+/// The conditions of a command that ended without a result, because of this error.
+pub fn render_error(suite: &str, conditions: &[String], error: &str) -> String {
+    let (suite, error) = (escape(suite), escape(error));
+    let none = ["result".to_owned()];
+    let conditions = match conditions.is_empty() {
+        true => &none[..],
+        false => conditions,
+    };
+    let tests = conditions.len();
+    let counts = format!("tests=\"{tests}\" failures=\"0\" errors=\"{tests}\" skipped=\"0\"");
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>\n  \
+         <testsuite name=\"{suite}\" {counts}>\n"
+    );
+    for name in conditions {
+        let _ = writeln!(
+            xml,
+            "    <testcase classname=\"{suite}\" name=\"{}\">\
+             <error message=\"{error}\"/></testcase>",
+            escape(name)
+        );
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
 /// The checks of one command, with what it printed. Ends in a line break.
 pub fn render(suite: &str, checks: &[Check], printed: &str) -> String {
     let number = |outcome| {

@@ -25,6 +25,11 @@ struct Records {
 pub(crate) fn execute(arguments: &AbArguments) -> Result<ExitCode, Failure> {
     let of_output = (arguments.fail_undecided, Links::with_force(arguments.force));
     let conditions = Conditions::of_comparison(&arguments.conditions, of_output)?;
+    let compared = compare(arguments, &conditions);
+    compared.map_err(|failure| conditions.fail("throng compare", failure))
+}
+
+fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode, Failure> {
     let noise = match &arguments.noise {
         Some(path) => Some(read_side(path)?),
         None => None,

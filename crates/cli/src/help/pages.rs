@@ -232,7 +232,7 @@ const AIM: &str = "-s, --server HOST[:PORT] or tls://HOST, https://HOST/PATH, ..
                    -t, --transport udp|tcp|dot|doh2|doh3|doq   --allow-public";
 const ASK: &str = "-n, --names FILE|-   --random-labels ZONE   --qtypes A=60,AAAA=40   --zipf 1   \
                    --cache-hit-ratio SHARE";
-const KEEP: &str = "--record FILE   --format text|json|csv|markdown   --details";
+const KEEP: &str = "--record FILE   --format text|json|csv   --details";
 const WATCH: &str = "--observe auto   --tui   --web ADDRESS:PORT   --metrics ADDRESS:PORT   \
                      --grafana URL";
 
@@ -326,7 +326,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ("Load", "-r, --rate QPS   --outstanding N   -c, --clients N"),
             ("Length", "-l, --duration TIME   --queries N"),
             ("Judge", "--fail-if 'p99 > 5ms'"),
-            ("Keep", "--records FOLDER   --format text|json|csv|markdown"),
+            ("Keep", "--records FOLDER   --format text|json|csv"),
         ],
     ),
     (

@@ -34,3 +34,18 @@ fn failed_conditions_are_failures_and_everything_is_escaped() {
     );
     assert!(xml.ends_with("  </testsuite>\n</testsuites>\n"));
 }
+
+#[test]
+fn a_command_without_a_result_has_an_error_for_each_condition() {
+    let conditions = [
+        "--fail-if 'p99 > 5ms'".to_owned(),
+        "--require 'qps > 1'".to_owned(),
+    ];
+    let xml = render_error("throng run", &conditions, "connection refused");
+    let counts = "tests=\"2\" failures=\"0\" errors=\"2\" skipped=\"0\"";
+    assert!(xml.contains(&format!("<testsuites {counts}>")), "{xml}");
+    let error = "'p99 &gt; 5ms'\"><error message=\"connection refused\"/></testcase>";
+    assert!(xml.contains(error), "{xml}");
+    let none = render_error("throng run", &[], "connection refused");
+    assert!(none.contains("tests=\"1\""), "{none}");
+}

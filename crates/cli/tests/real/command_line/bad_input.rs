@@ -91,14 +91,17 @@ fn an_unwritable_record_is_found_before_anything_is_sent() {
 }
 
 #[test]
-fn a_run_that_does_not_start_leaves_its_record_as_it_was() {
+fn a_run_that_does_not_start_leaves_its_record_as_it_was_and_an_error_for_ci() {
     let folder = Folder::new("not-started");
+    let junit = folder.path("junit.xml");
     let (names, new) = (names_in(&folder), folder.path("new.json"));
     let old = folder.write("old.json", "kept");
     let port = ClosedUdpPort::new();
     let closed = port.address();
     for record in [&new, &old] {
-        let flags = format!("--server {closed} --names {names} --record {record}");
+        let flags = format!(
+            "--server {closed} --names {names} --record {record} --fail-if p99>5ms --junit {junit}"
+        );
         check(
             &format!("run {flags}"),
             "nothing is listening",
@@ -106,6 +109,11 @@ fn a_run_that_does_not_start_leaves_its_record_as_it_was() {
         );
     }
     assert!(!Path::new(&new).exists());
+    let junit = fs::read_to_string(junit).unwrap();
+    assert!(
+        junit.contains("<error message=\"nothing is listening"),
+        "{junit}"
+    );
     assert_eq!(fs::read_to_string(old).unwrap(), "kept");
 }
 
