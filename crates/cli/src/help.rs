@@ -121,7 +121,8 @@ fn first_screen(name: &str) -> Option<String> {
         page.push_str(&format!("{kind:<KIND_COLUMNS$}{flags}\n"));
     }
     let has_topics = ["transport", "listen"];
-    let mut flags = command.get_arguments().filter_map(Arg::get_long);
+    let visible = command.get_arguments().filter(|it| !it.is_hide_set());
+    let mut flags = visible.filter_map(Arg::get_long);
     let by_topic = match flags.any(|flag| has_topics.contains(&flag)) {
         true => format!(", or by topic: throng help {}", topics().join("|")),
         false => String::new(),

@@ -307,7 +307,7 @@ fn the_format_is_found_from_the_content_and_checked_if_it_is_said() {
     };
     assert_eq!(wrong, error);
     assert_eq!(wrong.to_string(), "the file is not dnstap but pcap");
-    assert_eq!(wrong.cure(), "say `--format pcap`, or leave --format out");
+    assert_eq!(wrong.cure(), "give `--format pcap`, or leave --format out");
     assert_eq!(
         with(&file, Some(Format::Bind)).unwrap(),
         CaptureError::WrongFormat {

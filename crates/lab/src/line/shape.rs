@@ -193,10 +193,10 @@ mod tests {
             ("10ms,0,1ms", "`1ms` has no name"),
             ("10ms,delay=1ms", "given twice"),
             ("10ms,speed=1", "nothing of that name"),
-            ("10ms,rate=fast", "no rate"),
+            ("10ms,rate=fast", "not a rate"),
             ("10ms,rate=0", "0 bits"),
             ("20s", "too long"),
-            ("10ms,seed=-1", "no number"),
+            ("10ms,seed=-1", "not a number"),
             ("10ms,rate=1M,queue=9999999", "too many"),
         ] {
             let error = Shape::parse(text).unwrap_err();

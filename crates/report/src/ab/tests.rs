@@ -92,7 +92,7 @@ fn what_cannot_be_judged_is_the_first_line_of_every_text() {
     for run in &mut found.b.runs {
         run.limit = measure::Limit::Generator;
     }
-    let first = "Cannot be judged: B measured the generator, not the target";
+    let first = "Inconclusive: B measured the generator, not the target";
     assert!(text(&found).starts_with(&format!("{first}\n")));
     assert!(markdown(&found).starts_with(&format!("### {first}\n")));
 }

@@ -79,7 +79,7 @@ fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
     "#;
     let text = claims(&folder, published, "").succeeded();
     let lines = [
-        "holds             Twice the rate | twice the answers",
+        "supported      Twice the rate | twice the answers",
         "in rate 2000, transport udp, against rate 1000, transport udp",
         "not supported  Three times",
         "inconclusive   The server was idle",
@@ -90,7 +90,7 @@ fn a_claim_holds_or_does_not_hold_or_cannot_be_judged() {
     assert_has(&text, &lines);
     let table = claims(&folder, published, "--format markdown").succeeded();
     assert!(
-        table.contains("| Twice the rate \\| twice the answers | holds | qps +100.0 %"),
+        table.contains("| Twice the rate \\| twice the answers | supported | qps +100.0 %"),
         "{table}"
     );
 }
@@ -133,7 +133,7 @@ fn runs_that_measured_the_generator_are_left_out_by_name_and_judge_no_claim() {
     let of_generator = "all of 3 runs measured the generator or its host (at least 2,000.0 qps)";
     let text = claims(&folder, published, "").succeeded();
     let lines = [
-        "holds             Twice the rate over UDP".to_owned(),
+        "supported      Twice the rate over UDP".to_owned(),
         "rate 2000, transport udp: 1 of 3 runs left out".to_owned(),
         "inconclusive   Twice the rate over TCP".to_owned(),
         format!("qps > +90%: {of_generator} in rate 2000, transport tcp"),

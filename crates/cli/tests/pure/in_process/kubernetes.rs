@@ -72,7 +72,7 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
             "a Secret",
             "random-labels",
         ),
-        ("--name Load", &run, "`Load` is no name", "a-z"),
+        ("--name Load", &run, "`Load` is not a name", "a-z"),
         (
             "--min-agents 3",
             &run,

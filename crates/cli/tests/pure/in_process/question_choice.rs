@@ -89,8 +89,8 @@ fn orders_and_qtypes_that_cannot_be_are_refused_with_their_cure() {
         ),
         ("--walk a --zipf 1", "only one name", "leave it out"),
         ("--zipf=-1", "zipf: -1 is not an exponent", "0 or more"),
-        ("--zipf 1 --loops 2", "which chance decides", "--queries"),
-        ("--walk a --loops 2", "which chance decides", "--queries"),
+        ("--zipf 1 --loops 2", "order is random", "--queries"),
+        ("--walk a --loops 2", "order is random", "--queries"),
         (
             "--qtypes A",
             "qtypes: `A` is not a QTYPE with a weight",

@@ -84,7 +84,7 @@ fn interrupted_experiment_makes_the_runs_that_are_missing() {
     .unwrap();
     let again = run(&folder, MATRIX, "");
     assert!(
-        again.stderr.contains("5 runs of them made before"),
+        again.stderr.contains("5 runs of them are already made"),
         "{}",
         again.stderr
     );
@@ -114,7 +114,7 @@ fn starts_that_say_nothing_about_their_server_are_made_once_more() {
         measures_generator(name);
     }
     let again = run(&folder, MATRIX, "");
-    let text = "1 repetition measured the generator or its host: made once more";
+    let text = "1 repetition measured the generator or its host: repeated";
     assert!(again.stderr.contains(text), "{}", again.stderr);
     again.succeeded();
     assert_ne!(limit(one), Limit::Generator);
@@ -124,7 +124,11 @@ fn starts_that_say_nothing_about_their_server_are_made_once_more() {
     // Not a second time.
     measures_generator(one);
     let again = run(&folder, MATRIX, "");
-    assert!(!again.stderr.contains("once more"), "{}", again.stderr);
+    assert!(
+        !again.stderr.contains("its host: repeated"),
+        "{}",
+        again.stderr
+    );
     again.succeeded();
     assert_eq!(limit(one), Limit::Generator);
 }

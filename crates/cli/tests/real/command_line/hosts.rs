@@ -258,7 +258,7 @@ fn hosts_that_cannot_be_reached_are_told() {
     assert!(told.contains("--version` has to work"), "{told}");
     let fleet = Fleet::with("hosts-echo", &["here"], "/bin/echo");
     fleet.run(load).refused_with(
-        "it said `agent 0/1 hello`, which is no agent's",
+        "it printed `agent 0/1 hello`, which is not from an agent",
         "print nothing",
     );
     // What a shell there prints first may be in any encoding, and it may go on for ever.
@@ -271,7 +271,7 @@ fn hosts_that_cannot_be_reached_are_told() {
     let noisy = script("noisy", r"printf '\377 welcome\n'");
     Fleet::with("hosts-noisy", &["here"], &noisy)
         .run(load)
-        .refused_with("welcome`, which is no agent's", "print nothing");
+        .refused_with("welcome`, which is not from an agent", "print nothing");
     let silent = script("silent", "exec >&-");
     Fleet::with("hosts-silent", &["here"], &silent)
         .run(load)

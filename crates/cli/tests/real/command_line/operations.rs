@@ -389,7 +389,7 @@ fn what_is_wrong_with_an_operation_is_said_before_anything_runs() {
         ),
         (
             format!("{run}[lab]\noperation = \"reload\"\nat = \"100%\"\n{bind}"),
-            "`at`: `100%` is no instant",
+            "`at`: `100%` is not a time",
             "below 100%",
         ),
         (

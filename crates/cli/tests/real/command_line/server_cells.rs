@@ -93,7 +93,7 @@ fn servers_are_started_for_their_runs_and_each_start_is_a_repetition() {
     assert!(!results.contains("no record"), "{results}");
     let again = experiment(&folder, CELLS, "run FILE --output OUT");
     assert!(
-        again.stderr.contains("14 runs of them made before"),
+        again.stderr.contains("14 runs of them are already made"),
         "{}",
         again.stderr
     );

@@ -43,7 +43,6 @@ run 127.0.0.1             | no scenario file `127.0.0.1`   | --server 127.0.0.1
 run 9.9.9.9:53            | no scenario file `9.9.9.9:53`  | --server 9.9.9.9:53
 run dns.example           | no scenario file `dns.example` | --server dns.example
 run localhost             | no scenario file `localhost`   | --server localhost
-run @192.0.2.1            | no scenario file `@192.0.2.1`  | --server @192.0.2.1
 run tls://192.0.2.1       | no scenario file               | --server tls://192.0.2.1
 run missing.toml          | no scenario file `missing.toml` | TOML file
 capacity 127.0.0.1        | unknown argument `127.0.0.1`   | --server 127.0.0.1
