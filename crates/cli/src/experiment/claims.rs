@@ -140,7 +140,7 @@ impl Parser<'_> {
             _ => {
                 return Err(fault(
                     "a claim is judged in one way",
-                    "write holds-if = [\"qps > +10%\"], or cannot = \"why it cannot be judged\"",
+                    "write holds-if = [\"qps > +10%\"], or cannot = \"why it is inconclusive\"",
                 ));
             }
         };
