@@ -4,6 +4,7 @@
 //! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
 //! * [`host`]: rights of this process.
 //! * [`example`]: a run record, which tests change where they want another one.
+//! * [`measured`]: intervals and a verdict, for tests of what shows them.
 //! * [`folder`]: a temporary folder of one test, in which no process may be left.
 //! * [`program`]: processes that a test starts, none of which outlives it.
 //! * [`ports`]: ports that answer nothing, and ports that refuse.
@@ -21,6 +22,7 @@ pub mod browser;
 pub mod example;
 pub mod folder;
 pub mod host;
+pub mod measured;
 pub mod ports;
 pub mod prepared;
 pub mod program;

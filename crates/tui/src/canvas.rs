@@ -112,12 +112,17 @@ impl<'a> Canvas<'a> {
         self.row += rows;
     }
 
-    /// How far something is, over the whole row.
-    pub(crate) fn bar(&mut self, share: f64, style: Style) {
-        let cells = usize::from(self.columns());
-        let filled = ((share.clamp(0.0, 1.0) * cells as f64) as usize).min(cells);
+    /// How far something is, over the rest of the row after its name.
+    pub(crate) fn bar(&mut self, name: &str, share: f64, style: Style) {
+        let share = share.clamp(0.0, 1.0);
+        let name = match name {
+            "" => String::new(),
+            name => format!("{name} {:>3.0} % ", (100.0 * share).floor()),
+        };
+        let cells = usize::from(self.columns()).saturating_sub(name.chars().count());
+        let filled = ((share * cells as f64) as usize).min(cells);
         let (full, empty) = ("█".repeat(filled), "░".repeat(cells - filled));
-        self.line(&[(&full, style), (&empty, DIM)]);
+        self.line(&[(&name, DIM), (&full, style), (&empty, DIM)]);
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Screen {
 /// What the keys do, in the order of the help.
 const HELP: [(&str, &str); 8] = [
     ("?", "show or hide this help"),
-    ("1 ... 5", "show a view"),
+    ("1 ... 6", "show a view"),
     ("Tab", "show the next view"),
     ("c", "show or hide charts"),
     ("Ctrl-F", "freeze the screen; the run goes on"),

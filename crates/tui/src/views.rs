@@ -3,6 +3,7 @@
 mod agents;
 mod groups;
 mod run;
+mod runs;
 mod server;
 mod verdict;
 
@@ -17,15 +18,17 @@ pub(crate) enum View {
     Server,
     Agents,
     Verdict,
+    Runs,
 }
 
 impl View {
-    pub(crate) const ALL: [View; 5] = [
+    pub(crate) const ALL: [View; 6] = [
         View::Run,
         View::Groups,
         View::Server,
         View::Agents,
         View::Verdict,
+        View::Runs,
     ];
 
     pub(crate) fn number(self) -> u8 {
@@ -47,6 +50,7 @@ impl View {
             View::Server => "server",
             View::Agents => "agents",
             View::Verdict => "verdict",
+            View::Runs => "runs",
         }
     }
 
@@ -57,6 +61,7 @@ impl View {
             View::Server => server::draw(shown, canvas),
             View::Agents => agents::draw(shown, canvas),
             View::Verdict => verdict::draw(shown, canvas),
+            View::Runs => runs::draw(shown, canvas),
         }
     }
 }

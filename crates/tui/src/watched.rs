@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use lab::live::{Next, Place, Snapshot, Sums};
+use lab::live::{Next, Runs, Snapshot};
 use measure::Interval;
 
 /// Most intervals that charts have: wider terminals are rare.
@@ -23,10 +23,8 @@ pub(crate) struct Point {
 /// What was shown so far.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
-    place: Arc<Place>,
-    /// Of the run that goes on, or that ended last.
-    pub(crate) sums: Sums,
-    /// The newest of its intervals.
+    pub(crate) runs: Runs,
+    /// The newest intervals of the run that goes on, or that ended last.
     pub(crate) points: VecDeque<Point>,
     /// The newest interval of the run.
     pub(crate) interval: Option<Arc<Interval>>,
@@ -45,10 +43,11 @@ impl Watched {
 
     fn add(&mut self, snapshot: &Arc<Snapshot>) {
         self.read += 1;
-        if self.place != snapshot.place {
-            self.begin(&snapshot.place);
+        if self.runs.is_next(snapshot) {
+            self.points.clear();
+            self.interval = None;
         }
-        self.sums.add(snapshot);
+        self.runs.add(snapshot);
         if let Some(interval) = &snapshot.shown.interval {
             if self.points.len() >= POINTS_MAX {
                 self.points.pop_front();
@@ -58,21 +57,14 @@ impl Watched {
         }
     }
 
-    fn begin(&mut self, place: &Arc<Place>) {
-        self.place = Arc::clone(place);
-        self.sums = Sums::default();
-        self.points.clear();
-        self.interval = None;
-    }
-
     /// The newest snapshot.
     pub(crate) fn newest(&self) -> Option<&Snapshot> {
-        self.sums.newest.as_deref()
+        self.runs.newest()
     }
 
     /// Everything that the run has measured so far.
     pub(crate) fn total(&self) -> Option<&Interval> {
-        self.sums.totals.values().next()
+        self.runs.total()
     }
 }
 
@@ -90,7 +82,7 @@ impl Point {
 mod tests {
     use std::time::Duration;
 
-    use lab::live::{Live, Shown};
+    use lab::live::{Live, Place, Shown};
 
     use super::*;
 

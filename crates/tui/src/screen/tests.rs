@@ -8,37 +8,25 @@ use lab::live::{
     ShownGroup,
 };
 use measure::observation::{Sample, SeriesKind};
-use measure::{Interval, Limit, Verdict};
+use measure::{Interval, Verdict};
 use proptest::prelude::*;
+use testing::measured::{SECOND, busy_server, second};
 
 use super::*;
 use crate::Encoder;
 
-const SECOND: u64 = 1_000_000_000;
-
 /// The interval of that number: a second with these responses and losses.
 fn interval(number: u64, responses: u64, lost: u64) -> Arc<Interval> {
-    let mut interval = Interval {
-        start_ns: number * SECOND,
-        end_ns: (number + 1) * SECOND,
-        in_flight_ns: 1_500_000_000,
-        ..Interval::default()
-    };
-    let counts = &mut interval.counts;
-    (counts.offered, counts.sent) = (responses + lost, responses + lost);
-    (counts.responses, counts.timeouts) = (responses, lost);
-    counts.rcodes.record_many(0, responses);
-    (interval.distributions.latency).record_many(2_000_000, responses);
-    Arc::new(interval)
+    Arc::new(second(number, responses, lost))
 }
 
-fn scrape(second: u64, value: f64) -> Arc<NewestScrape> {
+fn scrape(at_s: u64, value: f64) -> Arc<NewestScrape> {
     let series = SeriesName {
         name: "queries".to_owned(),
         unit: "queries".to_owned(),
         kind: SeriesKind::Counter,
     };
-    let at = Duration::from_secs(second);
+    let at = Duration::from_secs(at_s);
     let sample = NewestSample {
         series: Arc::new(series),
         sample: Sample::Value(value),
@@ -55,11 +43,7 @@ fn scrape(second: u64, value: f64) -> Arc<NewestScrape> {
 
 fn judged() -> Judged {
     Judged {
-        verdict: Verdict {
-            limit: Limit::Server,
-            evidence: vec!["its 2 CPUs were busy for 99.0 % of the time".to_owned()],
-            advice: vec!["give it more CPUs".to_owned()],
-        },
+        verdict: busy_server(),
         until_ns: 5 * SECOND,
         is_provisional: true,
     }
@@ -175,6 +159,37 @@ fn wide_screen_has_all_columns() {
 }
 
 #[test]
+fn runs_of_a_comparison_are_listed_and_the_whole_has_a_bar() {
+    let live = Live::default();
+    for (run, name) in [(1, "A 1"), (2, "B 1"), (3, "B 2")] {
+        live.begin(Place {
+            name: name.to_owned(),
+            run,
+            of: Some(4),
+        });
+        let ended = Shown {
+            phase: Phase::Ended,
+            ..shown(0)
+        };
+        live.publish(ended);
+    }
+    let mut screen = Screen::new("compare");
+    screen.read(&live.after(0, Duration::ZERO));
+    for columns in [40, 80, 120] {
+        screen.press(b"1");
+        let run = text(&screen, (columns, 40));
+        assert_has(&run, &["3/4", "B 2", "all runs  75 %", "2: B 1", "1: A 1"]);
+        screen.press(b"6");
+        let runs = text(&screen, (columns, 40));
+        assert_has(&runs, &["2 of 4 ended", "3: B 2", "2: B 1", "1: A 1"]);
+    }
+    assert_has(
+        &text(&screen, (120, 40)),
+        &["1,000.0 qps", "0.40 %", "server"],
+    );
+}
+
+#[test]
 fn keys_change_the_view_and_what_it_has() {
     let mut screen = screen();
     let title = "latency p99, at most";
@@ -183,7 +198,7 @@ fn keys_change_the_view_and_what_it_has() {
     assert!(!text(&screen, (80, 40)).contains(title));
     screen.press(b"\t");
     assert!(text(&screen, (80, 40)).contains("resolver"));
-    screen.press(b"??\t\t\t\tc");
+    screen.press(b"??\t\t\t\t\tc");
     assert!(text(&screen, (80, 40)).contains(title));
     screen.press(b"\x06");
     assert!(screen.is_frozen() && text(&screen, (80, 40)).contains("FROZEN"));
@@ -237,7 +252,7 @@ fn long_lists_are_scrolled_to_their_end_and_no_further() {
 #[test]
 fn screen_without_a_snapshot_says_that_it_waits() {
     let mut screen = Screen::new("capacity");
-    for key in [b"1", b"2", b"3", b"4", b"5"] {
+    for key in [b"1", b"2", b"3", b"4", b"5", b"6"] {
         screen.press(key);
         assert_has(
             &text(&screen, (80, 24)),
@@ -309,7 +324,7 @@ proptest! {
         screen.read(&live.after(0, Duration::ZERO));
         screen.press(&keys);
         let mut encoder = Encoder::new(true);
-        for key in [b"1", b"2", b"3", b"4", b"5"] {
+        for key in [b"1", b"2", b"3", b"4", b"5", b"6"] {
             screen.press(key);
             let written = encoder.encode(screen.draw(size, &note));
             let text = String::from_utf8(written).unwrap();

@@ -14,7 +14,7 @@ struct Row<'a> {
 }
 
 pub(crate) fn draw(shown: &Shown<'_>, canvas: &mut Canvas<'_>) {
-    let sums = &shown.watched.sums;
+    let sums = &shown.watched.runs.sums;
     if sums.groups.is_empty() {
         canvas.line(&[(
             "the run has one group of clients, or none has ended an interval",

@@ -6,28 +6,44 @@ use ratatui_core::style::Style;
 
 use crate::canvas::{BAD, CHART, Canvas, DIM, GOOD, PLAIN, WARNING};
 use crate::shown::{Shown, percentile};
+use crate::views::runs;
+use crate::watched::Watched;
 
 /// Most RCODEs that are shown: the most frequent ones.
 const RCODES_MAX: usize = 8;
+/// Most runs before this one that are shown here; the view of runs has all of them.
+const RUNS_MAX: usize = 3;
 /// Rows of a chart.
 const CHART_ROWS: u16 = 5;
 
 pub(crate) fn draw(shown: &Shown<'_>, canvas: &mut Canvas<'_>) {
     let watched = shown.watched;
-    let (Some(newest), Some(total)) = (&watched.interval, watched.total()) else {
-        canvas.line(&[("no interval has ended yet", DIM)]);
-        return;
-    };
-    let left = watched.newest().and_then(|it| it.shown.left);
-    if let Some(left) = left {
-        let done = total.end_ns as f64;
-        let all = done + left.as_nanos() as f64;
-        canvas.bar(if all > 0.0 { done / all } else { 0.0 }, GOOD);
+    bars(watched, canvas);
+    match (&watched.interval, watched.total()) {
+        (Some(newest), Some(total)) => {
+            figures(newest, total, canvas);
+            rcodes(total, canvas);
+        }
+        _ => canvas.line(&[("no interval has ended yet", DIM)]),
     }
-    figures(newest, total, canvas);
-    rcodes(total, canvas);
+    runs::draw_newest(&watched.runs, RUNS_MAX, canvas);
     if shown.has_chart {
         charts(shown, canvas);
+    }
+}
+
+/// How far all runs are, if it is known how many there will be, and how far this one is.
+fn bars(watched: &Watched, canvas: &mut Canvas<'_>) {
+    let runs = &watched.runs;
+    let all = runs.share_of_all().filter(|_| runs.are_several());
+    let name = match runs.are_several() {
+        true => "this run",
+        false => "",
+    };
+    for (name, share) in [("all runs", all), (name, runs.share())] {
+        if let Some(share) = share {
+            canvas.bar(name, share, GOOD);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::canvas::{BOLD, Canvas, DIM, PLAIN, WARNING};
 use crate::shown::{Shown, draw_list};
 
 pub(crate) fn draw(shown: &Shown<'_>, canvas: &mut Canvas<'_>) {
-    let sources = shown.watched.sums.scrapes.sources();
+    let sources = shown.watched.runs.sums.scrapes.sources();
     if sources.len() == 0 {
         canvas.line(&[("nothing is observed (--observe)", DIM)]);
         return;

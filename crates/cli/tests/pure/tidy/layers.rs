@@ -28,7 +28,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 19] = [
             "testing",
         ],
     ),
-    ("tui", &["lab", "report", "measure"]),
+    ("tui", &["lab", "report", "measure", "testing"]),
     (
         "web",
         &["exporter", "lab", "report", "history", "measure", "testing"],
