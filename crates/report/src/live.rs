@@ -11,6 +11,9 @@ use crate::html;
 /// From here on the time axis is in minutes.
 const MINUTES_FROM_NS: u64 = 600_000_000_000;
 
+/// Most runs that the axis of runs names.
+const TICKS_MAX: usize = 6;
+
 /// A figure of successive intervals together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figure {
@@ -42,8 +45,6 @@ pub struct Moment {
 /// A chart as parts of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveChart {
-    /// What its parts are called by.
-    pub id: &'static str,
     /// Its heading.
     pub title: &'static str,
     /// What its lines look like.
@@ -83,15 +84,71 @@ const LATENCY: Outline = Outline {
     words: latency,
 };
 
-/// The charts of what was measured so far: lines through `points`, tables of `rows`. `intervals`
-/// is how many intervals a point has together.
-pub fn charts(points: &[Moment], rows: &[Moment], intervals: u64) -> [LiveChart; 2] {
+/// The charts of what was measured so far: lines through points, tables of rows. `prefix` begins
+/// the IDs of their elements; `intervals` is how many intervals a point has together.
+pub fn charts(
+    prefix: &str,
+    (points, rows): (&[Moment], &[Moment]),
+    intervals: u64,
+) -> [LiveChart; 2] {
     let rates = Axis::new("queries a second", Scale::FromZero, Unit::Number);
     let times = latency_axis(points);
-    [
-        RATES.draw(rates, points, rows, intervals),
-        LATENCY.draw(times, points, rows, intervals),
-    ]
+    [(RATES, rates), (LATENCY, times)].map(|(outline, y)| {
+        let mut chart = outline.chart(y, points, rows);
+        chart.id.insert_str(0, prefix);
+        outline.draw(&chart, points.len(), intervals)
+    })
+}
+
+/// A run among those of its command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunPoint {
+    /// Its number.
+    pub number: u64,
+    /// Queries sent a second.
+    pub sent_qps: f64,
+    /// Responses a second.
+    pub responses_qps: f64,
+}
+
+/// The rates of the runs of a command beside each other; empty for fewer than two. The page has
+/// their table already.
+pub fn runs(points: &[RunPoint]) -> String {
+    let dots = |look, name: &str, rate: fn(&RunPoint) -> f64| Series {
+        name: name.to_owned(),
+        form: Form::Dots,
+        look,
+        points: (points.iter())
+            .map(|it| Point::new(it.number as f64, rate(it)))
+            .collect(),
+    };
+    let mut x = Axis::new("run", Scale::Even, Unit::Number);
+    x.ticks = (points.iter())
+        .step_by(points.len().div_ceil(TICKS_MAX).max(1))
+        .map(|it| it.number as f64)
+        .collect();
+    let title = "Rate of each run";
+    let chart = Chart {
+        id: "each".to_owned(),
+        title: title.to_owned(),
+        description: "The table of runs has the same figures.".to_owned(),
+        x,
+        y: Axis::new("queries a second", Scale::FromZero, Unit::Number),
+        series: vec![
+            dots(0, "sent", |it| it.sent_qps),
+            dots(1, "completed", |it| it.responses_qps),
+        ],
+        marks: Vec::new(),
+        sheet: Sheet::new("each", title, Vec::new()),
+        notes: Vec::new(),
+    };
+    if points.len() < 2 {
+        return String::new();
+    }
+    let mut html = format!("<figcaption><h3>{title}</h3></figcaption>\n");
+    html::legend(&mut html, &chart);
+    html.push_str(&chart::draw(&chart));
+    html
 }
 
 /// By factors where the greatest is far above the usual, as in a finished run's chart.
@@ -109,16 +166,15 @@ fn latency_axis(points: &[Moment]) -> Axis {
 }
 
 impl Outline {
-    fn draw(&self, y: Axis, points: &[Moment], rows: &[Moment], intervals: u64) -> LiveChart {
-        let chart = self.chart(y, points, rows);
+    fn draw(&self, chart: &Chart, points: usize, intervals: u64) -> LiveChart {
         let (mut legend, mut table) = (String::new(), String::new());
-        html::legend(&mut legend, &chart);
+        html::legend(&mut legend, chart);
         html::rows(&mut table, &chart.sheet, None);
         let mut drawing = match chart.is_worthwhile() {
-            true => chart::draw(&chart),
+            true => chart::draw(chart),
             false => String::new(),
         };
-        let note = match points.len() {
+        let note = match points {
             0 | 1 => "Drawn from the second interval on.".to_owned(),
             _ if intervals > 1 => format!(
                 "Each point is {} together; the band goes from the least to the greatest of them.",
@@ -128,7 +184,6 @@ impl Outline {
         };
         drawing.push_str(&format!("<p class=\"note\">{note}</p>\n"));
         LiveChart {
-            id: self.id,
             title: self.title,
             legend,
             drawing,
@@ -230,7 +285,7 @@ mod tests {
     #[test]
     fn table_has_the_figures_that_the_lines_go_through() {
         let moments = moments(3);
-        let [rates, latency] = charts(&moments, &moments, 1);
+        let [rates, latency] = charts("", (&moments, &moments), 1);
         assert!(rates.drawing.contains("<svg class=\"chart\""));
         for value in ["990.0", "991.0", "992.0", "1.5"] {
             assert!(rates.table.contains(&format!(">{value}<")), "{value}");
@@ -242,7 +297,7 @@ mod tests {
     #[test]
     fn chart_without_two_points_says_so_and_draws_nothing() {
         for count in 0..2 {
-            let [rates, latency] = charts(&moments(count), &moments(count), 1);
+            let [rates, latency] = charts("", (&moments(count), &moments(count)), 1);
             assert!(!rates.drawing.contains("<svg"), "{}", rates.drawing);
             assert!(latency.drawing.contains("second interval"));
         }
@@ -252,7 +307,7 @@ mod tests {
     fn latency_far_above_the_median_has_an_axis_by_factors() {
         let mut points = moments(3);
         points[1].p99 = figure(1e9);
-        let [_, latency] = charts(&points, &points, 2);
+        let [_, latency] = charts("", (&points, &points), 2);
         assert!(latency.drawing.contains("log scale"));
         assert!(latency.drawing.contains("2 intervals together"));
     }

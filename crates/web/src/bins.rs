@@ -65,6 +65,20 @@ impl Bin {
         }
     }
 
+    /// True for what is left of a run that waits for its last responses: rates of so short a time
+    /// would be those of an instant.
+    fn is_short_beside(&self, before: &Bin) -> bool {
+        let length_ns = |bin: &Bin| bin.end_ns.saturating_sub(bin.start_ns) / bin.intervals;
+        length_ns(self) < length_ns(before) / 2
+    }
+
+    /// Adds the end of the run to its last interval.
+    fn append_end(&mut self, end: &Bin) {
+        let (intervals, bands) = (self.intervals, self.bands);
+        self.append(end);
+        (self.intervals, self.bands) = (intervals, bands);
+    }
+
     /// Sent, responses and lost a second, p50 and p99 in nanoseconds.
     fn values(&self) -> [Option<f64>; 5] {
         let seconds = self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9;
@@ -124,6 +138,10 @@ impl Bins {
             self.halve();
         }
         match self.bins.last_mut() {
+            Some((last, moment)) if next.is_short_beside(last) => {
+                last.append_end(&next);
+                *moment = last.moment();
+            }
             Some((last, moment)) if last.intervals < self.intervals => {
                 last.append(&next);
                 *moment = last.moment();
@@ -234,6 +252,19 @@ mod tests {
             assert_eq!(gaps.count(), 0);
         }
         assert!(bins.rows().len() <= ROWS_MAX);
+    }
+
+    #[test]
+    fn end_of_a_run_is_no_point_with_a_rate_that_no_second_had() {
+        let mut bins = Bins::default();
+        (0..3).for_each(|at| bins.push(&interval(at, 100, 1_000_000)));
+        let mut end = interval(3, 2, 1_000_000);
+        end.end_ns = end.start_ns + 1_000_000;
+        bins.push(&end);
+        let points = bins.points();
+        assert_eq!((points.len(), points[2].end_ns), (3, end.end_ns));
+        let rate = points[2].responses.value.unwrap();
+        assert!((101.0..102.0).contains(&rate), "{rate}");
     }
 
     #[test]

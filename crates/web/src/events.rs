@@ -45,6 +45,8 @@ struct Ring {
     evicted: u64,
     newest: u64,
     fragments: Vec<Fragment>,
+    /// Charts of the runs that are over, in no event.
+    earlier: Bytes,
     /// The last event of all.
     end: Option<Bytes>,
     /// Of tasks that wait for a change: one for each stream.
@@ -82,6 +84,16 @@ impl Hub {
         let mut ring = self.ring();
         ring.end.get_or_insert(event);
         ring.wake();
+    }
+
+    /// Replaces the charts of the runs that are over. The next event says that there are others.
+    pub(crate) fn set_earlier(&self, earlier: String) {
+        self.ring().earlier = earlier.into();
+    }
+
+    /// Charts of the runs that are over.
+    pub(crate) fn earlier(&self) -> Bytes {
+        self.ring().earlier.clone()
     }
 
     /// The newest fragments and the number of their snapshot.

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lab::live::{Judged, Phase, ShownAgent};
+use lab::live::{Judged, Phase, RunFigures, ShownAgent};
 use measure::notation::{count, counted, figure, latency, rate, seconds, share};
 use measure::{Histogram, Interval};
 use report::html::{escape, sentence};
-use report::live;
+use report::live::{self, RunPoint};
 
-use crate::watched::{RunFigures, Watched};
+use crate::watched::Watched;
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +31,8 @@ pub struct Fragment {
 /// All of them, in the order of the page.
 pub fn fragments(watched: &Watched) -> Vec<Fragment> {
     let [rates, times] = live::charts(
-        &watched.bins.points(),
-        &watched.bins.rows(),
+        "",
+        (&watched.bins.points(), &watched.bins.rows()),
         watched.bins.intervals_of_point(),
     );
     let all = [
@@ -46,10 +46,12 @@ pub fn fragments(watched: &Watched) -> Vec<Fragment> {
         ("latency-legend", times.legend),
         ("latency-drawing", times.drawing),
         ("latency-table", times.table),
+        ("each", each_run(watched)),
         ("groups", groups(watched)),
         ("agents", agents(watched)),
         ("observed", observed(watched)),
         ("runs", runs(watched)),
+        ("earlier-note", watched.earlier_note()),
         ("counts", counts(watched)),
     ];
     let all = all.into_iter();
@@ -58,7 +60,7 @@ pub fn fragments(watched: &Watched) -> Vec<Fragment> {
 
 /// What a screen reader says: it changes with the phase and the limit, not with each interval.
 fn announcement(watched: &Watched) -> String {
-    let name = match watched.place.name.as_str() {
+    let name = match watched.runs.place.name.as_str() {
         "" => String::new(),
         name => format!("{name}: "),
     };
@@ -81,7 +83,7 @@ fn phase(phase: Phase) -> &'static str {
 
 fn progress(watched: &Watched) -> String {
     let mut html = String::new();
-    let place = &watched.place;
+    let place = &watched.runs.place;
     let run = match place.of {
         Some(1) | None if place.run <= 1 => None,
         Some(of) => Some(format!("{} of {of}", place.run)),
@@ -103,14 +105,18 @@ fn progress(watched: &Watched) -> String {
         }
     }
     html.push_str("</dl>\n");
-    if let (Some(left), Some(total)) = (left, watched.total()) {
-        let all = total.end_ns as f64 + left.as_nanos() as f64;
-        let done = 100.0 * total.end_ns as f64 / all.max(1.0);
-        let _ = writeln!(
-            html,
-            "<progress max=\"100\" value=\"{done:.1}\" aria-label=\"share of the run that is \
-             done\">{done:.0} %</progress>"
-        );
+    let runs = &watched.runs;
+    let all = runs.share_of_all().filter(|_| runs.are_several());
+    for (what, share) in [("all runs", all), ("this run", runs.share())] {
+        if let Some(share) = share {
+            let done = 100.0 * share;
+            let _ = writeln!(
+                html,
+                "<p class=\"share\"><span>{what}</span>\
+                 <progress max=\"100\" value=\"{done:.1}\" aria-label=\"share of {what} that is \
+                 done\"></progress><span>{done:.0} %</span></p>"
+            );
+        }
     }
     html
 }
@@ -230,7 +236,7 @@ fn table(caption: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 fn groups(watched: &Watched) -> String {
-    let sums = &watched.sums;
+    let sums = &watched.runs.sums;
     if sums.groups.is_empty() {
         return String::new();
     }
@@ -299,7 +305,7 @@ fn state_of(agent: &ShownAgent) -> &'static str {
 fn observed(watched: &Watched) -> String {
     let (mut html, mut left_out) = (String::new(), 0);
     let mut room = SERIES_MAX;
-    for scrape in watched.sums.scrapes.sources() {
+    for scrape in watched.runs.sums.scrapes.sources() {
         let newest = &scrape.newest;
         let state = match newest.has_failed {
             true => ": the newest scrape failed",
@@ -331,40 +337,61 @@ fn observed(watched: &Watched) -> String {
     html
 }
 
+/// The rate of each run that has measured anything, for a command that makes several.
+fn each_run(watched: &Watched) -> String {
+    let point = |number: u64, figures: RunFigures| RunPoint {
+        number,
+        sent_qps: figures.sent_qps,
+        responses_qps: figures.responses_qps,
+    };
+    let runs = &watched.runs;
+    // In the order in which they were made: repetitions are numbered anew.
+    let figures = runs.finished.iter().map(|it| it.figures);
+    let all = (runs.unlisted + 1..).zip(figures.chain([runs.figures()]));
+    let measured = all.filter(|(_, figures)| figures.offered > 0);
+    let points: Vec<RunPoint> = measured.map(|(number, it)| point(number, it)).collect();
+    live::runs(&points)
+}
+
 /// The runs of a command that makes several, the newest first.
 fn runs(watched: &Watched) -> String {
-    if watched.finished.is_empty() && watched.place.of == Some(1) {
+    let shown = &watched.runs;
+    if shown.finished.is_empty() && shown.place.of == Some(1) {
         return String::new();
     }
     let row = |number: u64, name: &str, figures: RunFigures, state: &str| {
-        let p99 = figures.p99_ns;
+        let measured = |text: String| match figures.offered {
+            0 => "-".to_owned(),
+            _ => text,
+        };
+        let p99 = figures.p99_ns.map(|ns| latency(ns as f64));
         vec![
             match name {
                 "" => number.to_string(),
                 name => format!("{number}: {name}"),
             },
             state.to_owned(),
-            rate(figures.sent_qps),
-            rate(figures.responses_qps),
-            p99.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64)),
-            share(figures.lost, figures.offered),
+            measured(rate(figures.sent_qps)),
+            measured(rate(figures.responses_qps)),
+            p99.unwrap_or_else(|| "-".to_owned()),
+            measured(share(figures.lost, figures.offered)),
             figures.limit.unwrap_or("-").to_owned(),
         ]
     };
     let mut rows = Vec::new();
     if watched.newest().is_some() {
-        let (place, state) = (&watched.place, phase(watched.phase()));
-        rows.push(row(place.run, &place.name, watched.figures(), state));
+        let (place, state) = (&shown.place, phase(watched.phase()));
+        rows.push(row(place.run, &place.name, shown.figures(), state));
     }
-    let finished = watched.finished.iter().rev();
+    let finished = shown.finished.iter().rev();
     rows.extend(finished.map(|it| row(it.place.run, &it.place.name, it.figures, "ended")));
     if rows.is_empty() {
         return String::new();
     }
     let columns = ["run", "state", "sent", "answered", "p99", "lost", "limit"];
     let mut html = table("Runs of this command", &columns, &rows);
-    if watched.unlisted > 0 {
-        let more = counted(watched.unlisted, "earlier run");
+    if shown.unlisted > 0 {
+        let more = counted(shown.unlisted, "earlier run");
         let _ = writeln!(html, "<p class=\"note\">{more} not listed.</p>");
     }
     html

@@ -7,7 +7,7 @@
 //! # Where to look
 //!
 //! * `bins`: the intervals of a run in a bounded number of points. `watched`: what the snapshots of
-//!   a command add up to.
+//!   a command add up to. `earlier`: the charts of runs that are over.
 //! * `fragments`: that as parts of a page, without I/O; `page`: the page around them, its script
 //!   and what browsers may do with it.
 //! * `events`: the newest events in a ring, and the position of each browser in it.
@@ -24,6 +24,7 @@
 mod answering;
 mod archive;
 mod bins;
+mod earlier;
 mod events;
 mod fragments;
 mod page;

@@ -51,8 +51,13 @@ const TABLES: [Place; 4] = [
     },
 ];
 
-/// Makes a page of the newest fragments; `number` is that of their snapshot.
-pub(crate) fn render(command: &str, fragments: &[Fragment], number: u64) -> String {
+/// Makes a page of the newest fragments and the runs that are over; `number` is that of the
+/// newest snapshot.
+pub(crate) fn render(
+    command: &str,
+    (fragments, earlier): (&[Fragment], &str),
+    number: u64,
+) -> String {
     let content = |id: &str| {
         let found = fragments.iter().find(|it| it.id == id);
         found.map_or("", |it| it.html.as_str())
@@ -81,8 +86,32 @@ pub(crate) fn render(command: &str, fragments: &[Fragment], number: u64) -> Stri
          <section class=\"part\">\n<h2>Over time</h2>\n<div class=\"charts\">",
         content("tiles")
     );
+    charts(&mut page, content);
+    for Place { id, title } in TABLES {
+        let content = content(id);
+        let hidden = if content.is_empty() { " hidden" } else { "" };
+        let _ = writeln!(
+            page,
+            "<div class=\"scroll\" id=\"{id}\" role=\"region\" tabindex=\"0\" \
+             aria-label=\"{title}\"{hidden}>{content}</div>"
+        );
+    }
+    let _ = write!(
+        page,
+        "</div>\n<section class=\"part earlier\">\n<h2>Runs before this one</h2>\n\
+         <p class=\"note\" id=\"earlier-note\">{}</p>\n<div id=\"earlier\">{earlier}</div>\n\
+         </section>\n<footer><p id=\"missed\" hidden></p><div id=\"counts\">{}</div></footer>\n\
+         </main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        content("earlier-note"),
+        content("counts")
+    );
+    page
+}
+
+/// The charts, and the end of the part that has them.
+fn charts<'a>(page: &mut String, content: impl Fn(&str) -> &'a str) {
     for Place { id, title } in CHARTS {
-        let part = |part: &str| content(&format!("{id}-{part}")).to_owned();
+        let part = |part: &str| content(&format!("{id}-{part}"));
         let _ = writeln!(
             page,
             "<figure>\n<figcaption><h3>{title}</h3></figcaption>\n\
@@ -95,23 +124,12 @@ pub(crate) fn render(command: &str, fragments: &[Fragment], number: u64) -> Stri
             part("table")
         );
     }
-    page.push_str("</div>\n</section>\n<div class=\"lists\">\n");
-    for Place { id, title } in TABLES {
-        let content = content(id);
-        let hidden = if content.is_empty() { " hidden" } else { "" };
-        let _ = writeln!(
-            page,
-            "<div class=\"scroll\" id=\"{id}\" role=\"region\" tabindex=\"0\" \
-             aria-label=\"{title}\"{hidden}>{content}</div>"
-        );
-    }
-    let _ = write!(
+    let each = content("each");
+    let hidden = if each.is_empty() { " hidden" } else { "" };
+    let _ = writeln!(
         page,
-        "</div>\n<footer><p id=\"missed\" hidden></p><div id=\"counts\">{}</div></footer>\n\
-         </main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        content("counts")
+        "<figure id=\"each\"{hidden}>{each}</figure>\n</div>\n</section>\n<div class=\"lists\">"
     );
-    page
 }
 
 /// What the browser may do: apply the two styles, run the one script, fetch events from here.
@@ -133,7 +151,7 @@ mod tests {
 
     #[test]
     fn page_fetches_nothing_and_has_no_inline_handler_or_style() {
-        let page = render("run", &[], 7);
+        let page = render("run", (&[], ""), 7);
         for wrong in [
             "src=",
             " style=",
@@ -149,7 +167,7 @@ mod tests {
 
     #[test]
     fn policy_has_the_hash_of_each_style_and_of_the_script() {
-        let page = render("run", &[], 1);
+        let page = render("run", (&[], ""), 1);
         let policy = content_security_policy();
         let mut inline: Vec<&str> = page.split("<style>").skip(1).collect();
         assert_eq!(inline.len(), 2);
@@ -165,7 +183,7 @@ mod tests {
 
     #[test]
     fn name_of_a_command_is_escaped() {
-        let page = render("<script>", &[], 1);
+        let page = render("<script>", (&[], ""), 1);
         assert!(page.contains("throng &lt;script&gt;"));
     }
 }

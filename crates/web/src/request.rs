@@ -36,6 +36,8 @@ pub(crate) enum Answer {
     Events {
         after: Option<u64>,
     },
+    /// Charts of the runs that are over.
+    Earlier,
     Refusal(Refusal),
 }
 
@@ -98,6 +100,7 @@ impl Asked<'_> {
             "/events" => Answer::Events {
                 after: self.after(),
             },
+            "/earlier" => Answer::Earlier,
             _ => Answer::Refusal(Refusal::NotFound),
         }
     }
@@ -158,7 +161,7 @@ mod tests {
     fn refusal(asked: Asked<'_>, access: &Access) -> Option<u16> {
         match asked.answer(access) {
             Answer::Refusal(refusal) => Some(refusal.words().0),
-            Answer::Page | Answer::Events { .. } => None,
+            Answer::Page | Answer::Events { .. } | Answer::Earlier => None,
         }
     }
 

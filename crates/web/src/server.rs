@@ -114,7 +114,11 @@ fn follow(live: &Live, command: &str, hub: Arc<Hub>) -> io::Result<Follower> {
             is_newest || next.snapshots.len() <= RENDERED_MAX
         };
         for (at, snapshot) in next.snapshots.iter().enumerate() {
+            let before = watched.earlier_count;
             watched.add(snapshot);
+            if watched.earlier_count > before {
+                hub.set_earlier(watched.earlier());
+            }
             if is_shown(at) {
                 hub.push(snapshot.number, fragments(&watched));
             }
@@ -141,7 +145,9 @@ async fn answer(
     match asked.answer(&shown.access) {
         Answer::Page => {
             let (fragments, number) = shown.hub.newest();
-            let page = page::render(&shown.command, &fragments, number);
+            let earlier = shown.hub.earlier();
+            let earlier = String::from_utf8_lossy(&earlier);
+            let page = page::render(&shown.command, (&fragments, &earlier), number);
             respond(&shown.policy, (200, HTML), page.into())
         }
         Answer::Events { after } => {
@@ -162,6 +168,7 @@ async fn answer(
             response.headers_mut().insert(header::CONNECTION, close);
             response
         }
+        Answer::Earlier => respond(&shown.policy, (200, HTML), shown.hub.earlier().into()),
         Answer::Refusal(refusal) => refuse(&shown.policy, refusal),
     }
 }

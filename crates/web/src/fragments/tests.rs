@@ -5,38 +5,22 @@ use std::sync::Arc;
 use lab::live::{
     Live, NewestSample, NewestScrape, Next, Place, SeriesName, Shown, ShownGroup, Snapshot,
 };
+use measure::Limit;
 use measure::observation::{Sample, SeriesKind};
-use measure::{Limit, Verdict};
+use testing::measured::{SECOND, busy_server, second};
 
 use super::*;
 use crate::bins::POINTS_MAX;
 use crate::page;
 
-const SECOND: u64 = 1_000_000_000;
-
 /// The interval of that number: a second with these responses and losses.
 fn interval(number: u64, responses: u64, lost: u64) -> Arc<Interval> {
-    let mut interval = Interval {
-        start_ns: number * SECOND,
-        end_ns: (number + 1) * SECOND,
-        ..Interval::default()
-    };
-    let counts = &mut interval.counts;
-    (counts.offered, counts.sent) = (responses + lost, responses + lost);
-    (counts.responses, counts.timeouts) = (responses, lost);
-    let latency = &mut interval.distributions.latency;
-    latency.record_many(2_000_000 + number, responses);
-    interval.shrink_to_fit();
-    Arc::new(interval)
+    Arc::new(second(number, responses, lost))
 }
 
 fn judged() -> Judged {
     Judged {
-        verdict: Verdict {
-            limit: Limit::Server,
-            evidence: vec!["its 2 CPUs were busy for 99.0 % of the time".to_owned()],
-            advice: Vec::new(),
-        },
+        verdict: busy_server(),
         until_ns: 5 * SECOND,
         is_provisional: true,
     }
@@ -130,7 +114,7 @@ fn groups_and_agents_have_a_row_each() {
 }
 
 /// A scrape of a server that answers 100 queries a second more than a second before.
-fn scrape(source: &str, second: u64) -> Arc<NewestScrape> {
+fn scrape(source: &str, at_s: u64) -> Arc<NewestScrape> {
     let sample = |name: &str, kind, value| NewestSample {
         series: Arc::new(SeriesName {
             name: name.to_owned(),
@@ -140,11 +124,11 @@ fn scrape(source: &str, second: u64) -> Arc<NewestScrape> {
         sample: Sample::Value(value),
         last: None,
     };
-    let answered = 100.0 * second as f64;
+    let answered = 100.0 * at_s as f64;
     Arc::new(NewestScrape {
         source: source.into(),
         profile: "bind".into(),
-        at: Duration::from_secs(1_000 + second),
+        at: Duration::from_secs(1_000 + at_s),
         has_failed: false,
         samples: vec![
             sample("answered", SeriesKind::Counter, answered),
@@ -218,8 +202,55 @@ fn trials_that_are_over_are_listed_with_what_limited_them() {
     assert_eq!(runs.matches(">server<").count(), 3, "{runs}");
     assert_eq!(runs.matches(">1,004.0 qps<").count(), 3, "{runs}");
     assert_eq!(runs.matches(">ended<").count(), 2, "{runs}");
-    // The chart is that of the newest alone.
+    let each = content(&watched, "each");
+    assert!(
+        each.contains("Rate of each run") && each.contains("<svg"),
+        "{each}"
+    );
+    // The chart above them is that of the newest alone.
     assert_eq!(watched.bins.points().len(), 1);
+}
+
+/// A page that is opened late has them, and no event does.
+#[test]
+fn charts_of_the_newest_earlier_runs_stay_and_are_bounded() {
+    let mut watched = Watched::new("experiment");
+    let runs = 40;
+    for run in 1..=runs {
+        let place = Arc::new(Place {
+            name: format!("<cell {run}>"),
+            run,
+            of: Some(runs),
+        });
+        for number in 0..500 {
+            watched.add(&Arc::new(Snapshot {
+                number: 500 * run + number,
+                at: Duration::from_secs(number),
+                place: Arc::clone(&place),
+                shown: Shown {
+                    interval: Some(interval(number, 1_000 + number % 97, number % 7)),
+                    ..Shown::default()
+                },
+            }));
+        }
+    }
+    let earlier = watched.earlier();
+    assert_eq!(earlier.matches("<svg class=\"chart\"").count(), 2 * 12);
+    let order = ["Run 39: &lt;cell 39&gt;", "Run 28: "].map(|it| earlier.find(it).unwrap());
+    assert!(order.is_sorted() && !earlier.contains("Run 27: "));
+    assert!(content(&watched, "earlier-note").starts_with("39 runs ended"));
+    let all = fragments(&watched);
+    let bytes: usize = all.iter().map(|it| it.html.len()).sum();
+    assert!(bytes < 300_000, "{bytes} bytes an event");
+    let page = page::render("experiment", (&all, &earlier), 1);
+    assert!(page.len() < 3_000_000, "{} bytes a page", page.len());
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).collect();
+    ids.iter_mut()
+        .for_each(|it| *it = it.split('"').next().unwrap());
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "{ids:?}");
 }
 
 #[test]
@@ -233,7 +264,7 @@ fn only_run_of_a_command_lists_no_runs() {
     live.publish(Shown::default());
     let mut watched = Watched::new("run");
     read(&mut watched, &live.after(0, Duration::ZERO));
-    for id in ["runs", "groups", "agents", "observed"] {
+    for id in ["runs", "each", "groups", "agents", "observed"] {
         assert_eq!(content(&watched, id), "", "{id}");
     }
     assert!(content(&watched, "tiles").contains("No interval"));
@@ -272,7 +303,7 @@ fn names_of_groups_agents_and_runs_cannot_add_elements() {
     live.publish(shown);
     let mut watched = Watched::new(name);
     read(&mut watched, &live.after(0, Duration::ZERO));
-    let page = page::render(name, &fragments(&watched), 1);
+    let page = page::render(name, (&fragments(&watched), &watched.earlier()), 1);
     assert!(!page.contains("<img"), "{page}");
     assert!(page.matches("&lt;img src=x").count() >= 8, "{page}");
     assert!(!page.contains('\u{202e}') && !page.contains('\r'));
@@ -303,7 +334,7 @@ fn page_of_a_day_is_bounded() {
     let all = fragments(&watched);
     let bytes: usize = all.iter().map(|it| it.html.len()).sum();
     assert!(bytes < 300_000, "{bytes} bytes an event");
-    let page = page::render("run", &all, 86_400);
+    let page = page::render("run", (&all, ""), 86_400);
     assert!(page.len() < 400_000, "{} bytes a page", page.len());
     let greatest = points.iter().filter_map(|it| it.responses.band);
     assert_eq!(greatest.map(|it| it.1).fold(0.0, f64::max), 9_000.0);

@@ -6,6 +6,14 @@ query.set("after", document.body.dataset.number);
 const events = new EventSource("events?" + query);
 const parse = text => new DOMParser().parseFromString(text, "text/html");
 let missed = 0;
+// Runs that are there already stay, with the tables that were opened.
+const readEarlier = async () => {
+  const response = await fetch("earlier" + location.search);
+  const earlier = document.getElementById("earlier");
+  if (!response.ok || !earlier) return;
+  const runs = [...parse(await response.text()).body.children];
+  earlier.replaceChildren(...runs.map(run => document.getElementById(run.id) || run));
+};
 events.onopen = () => line("Live.");
 events.onerror = () => line("The connection is lost; connecting again.");
 events.onmessage = event => {
@@ -19,6 +27,7 @@ events.onmessage = event => {
     if (!old || old.innerHTML === part.innerHTML) continue;
     old.replaceChildren(...part.childNodes);
     old.hidden = !old.hasChildNodes();
+    if (part.id === "earlier-note") readEarlier().catch(() => {});
   }
 };
 events.addEventListener("end", () => {

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use lab::live::Live;
+use lab::live::{Live, Place};
 use testing::browser;
 use testing::folder::Folder;
 use web::Server;
@@ -53,8 +53,15 @@ fn page_is_accessible_during_the_run_and_at_its_end() {
     let live = Live::default();
     let server = start(&live);
     publish_each(&live, &server, 5);
+    live.begin(Place {
+        name: "second trial".to_owned(),
+        run: 2,
+        of: Some(3),
+    });
+    publish_each(&live, &server, 2);
     let response = get(address(&server), "/");
     let (_, during) = response.split_once("\r\n\r\n").unwrap();
+    assert!(during.contains("id=\"run-1\""), "{during}");
     let end = watch("chromium-axe", |live, server| {
         publish(live, 7);
         drop(server);
