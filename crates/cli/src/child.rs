@@ -2,10 +2,11 @@
 //! person's own beside a line or a server.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Result};
+use std::io::{BufRead, BufReader, IsTerminal, Result};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::{
@@ -16,6 +17,7 @@ use signal_hook::consts::SIGINT;
 
 use crate::failure::Failure;
 use crate::signals::{BY_SIGNAL, Interrupt};
+use crate::terminal;
 
 /// Tells a run which process it ends with.
 const ENDS_WITH: &str = "THRONG_ENDS_WITH";
@@ -23,13 +25,47 @@ const ENDS_WITH: &str = "THRONG_ENDS_WITH";
 /// How often something that may take its time is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long the end of a child waits for the last lines of its standard error.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a child writes to standard error while a screen has the terminal: shown as lines of this
+/// process, for the child would write over the screen.
+pub(crate) struct Errors(Option<Receiver<()>>);
+
+impl Drop for Errors {
+    fn drop(&mut self) {
+        if let Some(ended) = self.0.take() {
+            let _ = ended.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+/// Starts a child; its errors end after it.
+pub(crate) fn spawn(command: &mut Command) -> Result<(Child, Errors)> {
+    if !terminal::has_screen() {
+        return Ok((command.spawn()?, Errors(None)));
+    }
+    let mut child = command.stderr(Stdio::piped()).spawn()?;
+    let (ends, ended) = channel::<()>();
+    if let Some(stderr) = child.stderr.take() {
+        thread::Builder::new().spawn(move || {
+            let lines = BufReader::new(stderr).split(b'\n');
+            for line in lines.map_while(Result::ok) {
+                tell!("{}", String::from_utf8_lossy(&line));
+            }
+            drop(ends);
+        })?;
+    }
+    Ok((child, Errors(Some(ended))))
+}
+
 /// Starts a run of another binary and waits for its end; the first signal is passed on to it. If
 /// this process dies, the run ends as if SIGTERM had come.
 pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitStatus> {
     command.env(ENDS_WITH, std::process::id().to_string());
     command.stdin(Stdio::null());
     // Ctrl-C is passed on once: two would abort it.
-    let mut child = command.process_group(0).spawn()?;
+    let (mut child, _errors) = spawn(command.process_group(0))?;
     let mut is_told = false;
     loop {
         if let Some(status) = child.try_wait()? {

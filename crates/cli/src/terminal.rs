@@ -499,6 +499,36 @@ mod tests {
     /// Set in the process that panics.
     const PANICS: &str = "THRONG_TEST_PANICS";
 
+    /// As the thread that draws the screen would.
+    #[test]
+    fn panic_of_any_thread_leaves_the_terminal_as_it_was() {
+        if std::env::var_os(PANICS).is_some() {
+            crate::abort_on_panic();
+            take_screen(streams::keyboard().unwrap()).unwrap();
+            let drawing = thread::spawn(|| panic!("as the test wants it"));
+            let _ = drawing.join();
+        }
+        let folder = testing::folder::Folder::new("terminal-panic");
+        let own = std::env::current_exe().unwrap();
+        let own_name = "terminal::tests::panic_of_any_thread_leaves_the_terminal_as_it_was";
+        let lines = format!(
+            "cd {}; stty -a >before; {} --exact {own_name} --nocapture; stty -a >after",
+            folder.path(""),
+            own.display()
+        );
+        let ended = std::process::Command::new("script")
+            .args(["--quiet", "--command", &lines, "/dev/null"])
+            .env(PANICS, "1")
+            .env("TERM", "xterm")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&ended.stdout);
+        let places = [tui::ENTER, tui::LEAVE, "as the test wants it"].map(|it| text.find(it));
+        assert!(places[0].is_some() && places.is_sorted(), "{text:?}");
+        let set = |file| std::fs::read_to_string(folder.path(file)).unwrap();
+        assert_eq!(set("before"), set("after"));
+    }
+
     #[test]
     fn a_panic_erases_the_progress_line_before_its_message() {
         if std::env::var_os(PANICS).is_some() {

@@ -83,6 +83,18 @@ pub(crate) struct AbArguments {
         help_heading = "Runs in turn"
     )]
     pub(crate) serve_metrics: Option<SocketAddr>,
+    /// Show the runs on the whole terminal while they go on; ? lists the keys
+    #[arg(long, requires = "a", help_heading = "Runs in turn")]
+    pub(crate) tui: bool,
+    /// Show the runs as a page for browsers at this address while they go on, and the comparison at
+    /// the end; the page's address is printed
+    #[arg(
+        long,
+        requires = "a",
+        value_name = "ADDRESS:PORT",
+        help_heading = "Runs in turn"
+    )]
+    pub(crate) web: Option<SocketAddr>,
 
     /// Records of repeated runs of the same thing, whose spread is the noise
     #[arg(long, value_name = "FOLDER", help_heading = "Comparison")]

@@ -8,11 +8,13 @@ use std::process::ExitCode;
 
 use measure::RunRecord;
 use measure::ab::{AbComparison, Settings, Side, doubts};
+use report::Answer;
 
 use crate::args::compare::{AbArguments, AbFormat};
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
 use crate::records::{self, Links};
+use crate::web;
 pub(crate) use turns::run_command;
 
 /// A side: what it is called, and its records with their files.
@@ -34,8 +36,9 @@ fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode,
         Some(path) => Some(read_side(path)?),
         None => None,
     };
+    let mut page = None;
     let (a, b) = match (&arguments.a, &arguments.b, &arguments.one, &arguments.other) {
-        (Some(a), Some(b), _, _) => turns::make(a, b, arguments)?,
+        (Some(a), Some(b), _, _) => turns::make(a, b, arguments, &mut page)?,
         (_, _, Some(a), Some(b)) => (read_side(a)?, read_side(b)?),
         _ => {
             return Err(Failure::usage(
@@ -57,6 +60,7 @@ fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode,
     };
     print(&text)?;
     let checks = conditions.check_comparison(&comparison);
+    web::finish(page, || web::report_of(Answer::Sides(Box::new(comparison))));
     let has_failed = conditions.conclude("throng compare", &checks, &text)?;
     Ok(exit_code(false, has_failed))
 }

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
+use ::web::Server;
 use lab::experiment::{Order, turns};
 use lab::files;
-use lab::live::Place;
+use lab::live::{Phase, Place, Shown};
 use measure::record::EndedBy;
 
 use super::Records;
@@ -18,8 +19,9 @@ use crate::args::compare::AbArguments;
 use crate::args::{Command, RunCommand};
 use crate::failure::Failure;
 use crate::run::group::Group;
+use crate::run::progress;
 use crate::turn::{Made, Maker, Places};
-use crate::{child, command_line, metrics, records, run, scenario, secrets, signals};
+use crate::{child, command_line, metrics, records, run, scenario, secrets, signals, tui, web};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -51,6 +53,7 @@ pub(super) fn make(
     a: &str,
     b: &str,
     arguments: &AbArguments,
+    page: &mut Option<Server>,
 ) -> Result<(Records, Records), Failure> {
     let rounds = arguments.repeat.unwrap_or(ROUNDS);
     let folder = arguments.records.clone().unwrap_or_else(|| FOLDER.into());
@@ -63,6 +66,9 @@ pub(super) fn make(
     });
     let maker = Maker::new(&interrupt);
     let _exporter = metrics::serve(&maker.live, arguments.serve_metrics, "compare")?;
+    let _viewing = tui::begin(&maker.live, arguments.tui, "compare");
+    *page = web::begin(&maker.live, arguments.web, "compare")?;
+    let _progress = progress::follow_runs(&maker.live);
     let mut made = [Vec::new(), Vec::new()];
     let turns = turns(sides.len(), rounds, Order::ThereAndBack);
     for (index, turn) in turns.iter().enumerate() {
@@ -201,7 +207,13 @@ impl Side {
                 maker.make(groups, &places)
             }
             Runner::Other { program, arguments } => {
-                child::run(&mut process(program, arguments, &file), interrupt).map(Made::Died)
+                let mut process = process(program, arguments, &file);
+                // It shows nothing of itself.
+                maker.live.publish(Shown {
+                    phase: Phase::Load,
+                    ..Shown::default()
+                });
+                child::run(&mut process, interrupt).map(Made::Died)
             }
         };
         let made = made.map_err(|error| {
@@ -259,7 +271,13 @@ fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
     if groups.iter().any(|group| group.output.web.is_some()) {
         return Err(Failure::usage(
             "--web: the runs of a comparison have no page each",
-            "leave it out, and give --records: `throng report` makes a page of them",
+            "give --web to `throng compare` instead",
+        ));
+    }
+    if groups.iter().any(|group| group.output.tui) {
+        return Err(Failure::usage(
+            "--tui: the runs of a comparison have no screen each",
+            "give --tui to `throng compare` instead",
         ));
     }
     if groups.iter().any(|group| group.output.grafana.is_some()) {

@@ -32,6 +32,7 @@ use crate::args::experiment::{ExperimentArguments, ExperimentCommand, Experiment
 use crate::failure::{Failure, print};
 use crate::inputs;
 use crate::metrics;
+use crate::run::progress;
 use crate::signals::{self, Interrupt};
 use crate::turn::Maker;
 use crate::{grafana, tui, web};
@@ -239,6 +240,7 @@ fn run(
     let _annotating = grafana::begin(&maker.live, arguments.grafana.as_deref(), "experiment")?;
     let _viewing = tui::begin(&maker.live, arguments.tui, "experiment");
     let page = web::begin(&maker.live, arguments.web, "experiment")?;
+    let _progress = progress::follow_runs(&maker.live);
     if experiment.has_ceilings && !waiting.is_empty() {
         let all = ceilings::turns(turns, experiment.is_short)?;
         ceilings::measure(&all, folder, &maker)?;

@@ -4,6 +4,7 @@
 //! that is full, delays neither the run nor its record.
 
 mod line;
+mod several;
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,6 +20,7 @@ use measure::{Counts, Interval, notation};
 use crate::streams;
 use crate::terminal::{self, Part};
 use line::{Extent, Piece};
+pub(crate) use several::follow_runs;
 
 /// A run that has ended and still waits is told of after this: most wait for a moment only.
 const WAIT_UNTOLD: Duration = Duration::from_millis(500);
@@ -355,6 +357,8 @@ impl Display {
         }
         let waits = self.end.count(interval);
         let of = self.of;
+        let extent = self.end.extent(interval);
+        let extent = extent.of_all(interval.end_ns, &snapshot.place);
         match &mut self.form {
             // What comes after the run is the drain: part of the result, not of the progress.
             Form::Lines { .. } if interval.start_ns >= self.end.run_ns => {}
@@ -367,7 +371,7 @@ impl Display {
                     }
                 };
                 match line.length_ns() >= *each_ns || line.end_ns >= self.end.run_ns {
-                    true => tell!("{}", of.line(&line)),
+                    true => tell!("{}{}", of.line(&line), extent.left(line.end_ns)),
                     false => *gathered = Some(line),
                 }
                 self.waiting = self.waiting.take().or_else(|| say_later(waits?));
@@ -383,7 +387,6 @@ impl Display {
                         pieces.extend(remark.map(Piece::remark));
                     }
                 }
-                let extent = self.end.extent(interval);
                 terminal::replace_line(&line::fitted(&extent, pieces, terminal::columns()));
             }
         }

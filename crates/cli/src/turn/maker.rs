@@ -168,6 +168,8 @@ struct Process {
     said: Receiver<Said>,
     /// The network namespace that it was started in.
     network: Option<PathBuf>,
+    /// Dropped after it has ended.
+    _errors: child::Errors,
 }
 
 impl Process {
@@ -178,13 +180,14 @@ impl Process {
         command.arg(NAME).stdin(OwnedFd::from(other));
         // Ctrl-C is passed on once: two would abort it.
         command.stdout(Stdio::null()).process_group(0);
-        let child = command.spawn()?;
+        let (child, errors) = child::spawn(&mut command)?;
         let (sender, said) = sync_channel(SAID_MAX);
         let process = Process {
             child,
             connection,
             said,
             network: network(),
+            _errors: errors,
         };
         thread::Builder::new().spawn(move || {
             for line in reading.lines().map_while(Result::ok) {

@@ -11,6 +11,8 @@ use crate::terminal::{Look, Part};
 const BAR_CELLS_MAX: usize = 30;
 /// A shorter bar shows nothing that the percentage does not.
 const BAR_CELLS_MIN: usize = 10;
+/// What takes as long has its time left in plain lines.
+const LONG_NS: u64 = 60_000_000_000;
 /// Between two pieces.
 const GAP: &str = "  ";
 
@@ -39,6 +41,36 @@ impl Extent {
         Extent::Known {
             share: done.min(most) as f64 / most.max(1) as f64,
             left_ns: left_ns.map(|ns| ns as u64),
+        }
+    }
+
+    /// What a plain line of a long run ends with: `  (12 min left)`.
+    pub(super) fn left(self, elapsed_ns: u64) -> String {
+        match self {
+            Extent::Known {
+                left_ns: Some(left),
+                ..
+            } if left > 0 && elapsed_ns.saturating_add(left) >= LONG_NS => {
+                format!("  ({} left)", notation::about(Duration::from_nanos(left)))
+            }
+            Extent::Known { .. } | Extent::Endless { .. } => String::new(),
+        }
+    }
+
+    /// Of all runs of a command instead, if the number of them is known: each takes about as long.
+    pub(super) fn of_all(self, elapsed_ns: u64, place: &Place) -> Extent {
+        match (self, place.of) {
+            (Extent::Known { share, left_ns }, Some(of)) if of > 1 => {
+                let further = of.saturating_sub(place.run);
+                let left_ns = left_ns.map(|left| {
+                    let each = elapsed_ns.saturating_add(left);
+                    left.saturating_add(each.saturating_mul(further))
+                });
+                let done = place.run.saturating_sub(1) as f64 + share;
+                let share = (done / of as f64).min(1.0);
+                Extent::Known { share, left_ns }
+            }
+            (alone, _) => alone,
         }
     }
 }
@@ -87,10 +119,14 @@ impl Piece {
         Piece::new(Rank::Failures, text, look)
     }
 
-    /// Which run of a command it is, where the command makes several: `run 2/7`.
+    /// Which run of a command it is, where the command makes several: `run 2/7`, or `run 2` where
+    /// it is not known how many.
     pub(super) fn position(place: &Place) -> Vec<Piece> {
-        let several = place.of.filter(|of| *of > 1);
-        let text = several.map(|of| format!("run {}/{of}", place.run));
+        let text = match place.of {
+            Some(of) if of > 1 => Some(format!("run {}/{of}", place.run)),
+            None if place.run > 0 => Some(format!("run {}", place.run)),
+            _ => None,
+        };
         let piece = text.map(|text| Piece::new(Rank::Position, text, Look::Plain));
         Vec::from_iter(piece)
     }
@@ -250,10 +286,34 @@ mod tests {
             ..Place::default()
         };
         assert!(Piece::position(&place(1, Some(1))).is_empty());
-        assert!(Piece::position(&place(2, None)).is_empty());
-        let [piece] = &Piece::position(&place(2, Some(7)))[..] else {
-            panic!("no position")
+        assert!(Piece::position(&place(0, None)).is_empty());
+        for (of, expected) in [(Some(7), "run 2/7"), (None, "run 2")] {
+            let [piece] = &Piece::position(&place(2, of))[..] else {
+                panic!("no position")
+            };
+            assert_eq!(piece.part.text, expected);
+        }
+    }
+
+    #[test]
+    fn plain_line_of_a_long_run_has_its_time_left() {
+        let left = |elapsed, all| Extent::of_time(elapsed * SECOND, all * SECOND);
+        let left = |elapsed, all| left(elapsed, all).left(elapsed * SECOND);
+        assert_eq!(left(60, 600), "  (9 min left)");
+        assert_eq!(left(600, 600), "");
+        assert_eq!(left(5, 10), "");
+    }
+
+    #[test]
+    fn time_left_of_several_runs_is_that_of_all() {
+        let place = Place {
+            run: 2,
+            of: Some(4),
+            ..Place::default()
         };
-        assert_eq!(piece.part.text, "run 2/7");
+        let run = Extent::of_time(5 * SECOND, 10 * SECOND);
+        let line = text(run.of_all(5 * SECOND, &place), 120);
+        assert!(line.contains(" 37 %  25 s left"), "{line}");
+        assert_eq!(run.of_all(5 * SECOND, &Place::default()), run);
     }
 }

@@ -210,6 +210,10 @@ fn port_that_is_taken_ends_the_command_before_any_query() {
     throng(&line).refused_with(&address.to_string(), "give another port");
     let line = format!("{sides} --a=--metrics={address}");
     throng(&line).refused_with("do not serve metrics", "--serve-metrics");
+    for flag in ["--tui", "--web=127.0.0.1:0"] {
+        let cure = format!("give {} to", flag.split('=').next().unwrap());
+        throng(&format!("{sides} --a={flag}")).refused_with("of a comparison", &cure);
+    }
 }
 
 #[test]

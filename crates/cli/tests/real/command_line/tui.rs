@@ -170,6 +170,34 @@ fn screen_shows_the_run_and_q_ends_it_with_its_result() {
 }
 
 #[test]
+fn each_agent_of_a_run_has_a_row() {
+    let mut terminal = Terminal::start("tui-agents", "", &format!("{LONG} --agents 2 --tui"));
+    terminal.wait_for(&["throng run", " qps"]);
+    terminal.press("4");
+    terminal.wait_for(&["2 agents: 2 at work", "0  this host", "1  this host"]);
+    terminal.press("q");
+    assert_eq!(terminal.end(), "130");
+    let result = terminal.file("result");
+    assert!(result.contains("interrupted"), "{result}");
+}
+
+#[test]
+fn comparison_shows_which_side_runs_and_how_far_all_runs_are() {
+    let side = "--rate 200 --interval 50ms --duration";
+    let sides = format!("compare --repeat 1 --a \"{side} 1s\" --b \"{side} 60s\"");
+    for (name, flag, seen) in [
+        ("tui-compare", "--tui", ["2/2  B 1", "all runs", "1: A 1"]),
+        ("bar-compare", "", ["run 2/2", " left", " qps"]),
+    ] {
+        let mut terminal = Terminal::start(name, "", &format!("{sides} {flag}"));
+        terminal.wait_for(&seen);
+        let pid = terminal.file("pid");
+        execute(&format!("kill -TERM {}", pid.trim())).succeeded();
+        assert_eq!(terminal.end(), "143");
+    }
+}
+
+#[test]
 fn no_color_leaves_colours_out() {
     let flags = "run --rate 200 --interval 50ms --duration 500ms";
     for (name, flag) in [("tui-plain", "--tui"), ("bar-plain", "")] {
