@@ -7,12 +7,12 @@ use std::time::Duration;
 use measure::RunRecord;
 use measure::abort::AbortCondition;
 use measure::condition::{Check, Condition, ConditionError, Outcome};
-use settings::Limits;
 
-use crate::args::Output;
 use crate::args::compare::ConditionArguments;
 use crate::failure::{CONDITION_FAILED, Failure};
 use crate::records::{Destination, Links};
+use crate::run::group::Group;
+use crate::streams;
 
 /// The conditions of one command.
 #[derive(Debug, Default)]
@@ -27,6 +27,20 @@ pub(crate) struct Conditions {
 impl Conditions {
     /// Those of a comparison.
     pub(crate) fn of_comparison(
+        arguments: &ConditionArguments,
+        (is_strict, links): (bool, Links),
+    ) -> Result<Self, Failure> {
+        let all = Conditions::read(arguments, (is_strict, links))?;
+        match all.conditions.iter().find(|it| it.part.is_some()) {
+            Some(condition) => Err(Failure::usage(
+                format!("{}: a comparison is of whole runs", condition.as_flag()),
+                "leave out the name in brackets; throng run takes it",
+            )),
+            None => Ok(all),
+        }
+    }
+
+    fn read(
         arguments: &ConditionArguments,
         (is_strict, links): (bool, Links),
     ) -> Result<Self, Failure> {
@@ -46,24 +60,40 @@ impl Conditions {
         })
     }
 
-    /// Those of a run, which has nothing to be compared with.
-    pub(crate) fn of_run(output: &Output, limits: &Limits) -> Result<Self, Failure> {
-        let links = Links::with_force(output.force);
-        let conditions = Conditions::of_comparison(&output.conditions, (false, links))?;
-        let change = conditions
-            .conditions
-            .iter()
-            .find(|it| it.needs_comparison());
-        match change {
-            Some(condition) => Err(Failure::usage(
+    /// Those of runs, which the first group of the first run states. Runs have nothing to be
+    /// compared with.
+    pub(crate) fn of_runs<'a>(
+        runs: impl Iterator<Item = &'a [Group]> + Clone,
+    ) -> Result<Self, Failure> {
+        let Some(first) = runs.clone().find_map(|groups| groups.first()) else {
+            return Ok(Conditions::default());
+        };
+        let links = Links::with_force(first.output.force);
+        let mut all = Conditions::read(&first.output.conditions, (false, links))?;
+        if let Some(condition) = all.conditions.iter().find(|it| it.needs_comparison()) {
+            return Err(Failure::usage(
                 format!("{}: a run alone shows no change", condition.as_flag()),
                 "give a value without a sign, as in 'p99 > 5ms'; throng compare takes changes",
-            )),
-            None => Ok(Conditions {
-                abort_if: parse_all(&limits.abort_if)?,
-                ..conditions
-            }),
+            ));
         }
+        all.abort_if = parse_all(&first.run.limits.abort_if)?;
+        for groups in runs {
+            all.check_parts(groups)?;
+        }
+        Ok(all)
+    }
+
+    /// Refuses those about a group of clients or a transport that the run does not have.
+    fn check_parts(&self, groups: &[Group]) -> Result<(), Failure> {
+        let aborting = self.abort_if.iter().map(AbortCondition::condition);
+        for condition in self.conditions.iter().chain(aborting) {
+            let known = groups.iter();
+            let known = known.map(|group| (group.name.as_str(), group.run.transport));
+            (condition.positions(known)).map_err(|error| {
+                Failure::usage(format!("{} {}", condition.flag(), error.what), error.hint)
+            })?;
+        }
+        Ok(())
     }
 
     /// Checks them on a run.
@@ -100,7 +130,7 @@ impl Conditions {
         checks: &[Check],
         printed: &str,
     ) -> Result<bool, Failure> {
-        let is_annotated = std::env::var_os("GITHUB_ACTIONS").is_some_and(|it| it == "true");
+        let is_annotated = streams::variable("GITHUB_ACTIONS").is_some_and(|it| it == "true");
         for check in checks {
             let line = check.line();
             tell!("{line}");

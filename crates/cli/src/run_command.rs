@@ -103,11 +103,7 @@ pub(crate) fn make_points(
     let live = runner.live;
     let (mut in_vain, mut was_aborted) = (false, false);
     let (mut printed, mut all_checks) = (String::new(), Vec::new());
-    let first = runs.first().and_then(|(_, groups)| groups.first());
-    let conditions = match first {
-        Some(group) => Conditions::of_run(&group.output, &group.run.limits)?,
-        None => Conditions::default(),
-    };
+    let conditions = Conditions::of_runs(runs.iter().map(|(_, groups)| groups.as_slice()))?;
     for (number, (point, groups)) in (1..).zip(runs) {
         let first = &groups[0].output;
         let file = first.record.as_deref().map(|path| point.file(path));

@@ -51,15 +51,20 @@ impl AbortCondition {
                 hint: "give a value without a sign, as in 'p99 > 50ms for 5s'".into(),
             });
         };
-        if !is_known_in_intervals(metric) {
-            let known = Metric::ALL.iter().copied();
-            let known: Vec<&str> = known
-                .filter(|it| is_known_in_intervals(*it))
-                .map(Metric::name)
-                .collect();
+        let is_part = condition.part.is_some();
+        let is_known = |it: Metric| {
+            is_known_in_intervals(it) && !(is_part && it.name().starts_with("service."))
+        };
+        if !is_known(metric) {
+            let known = Metric::ALL.iter().copied().filter(|it| is_known(*it));
+            let known: Vec<&str> = known.map(Metric::name).collect();
+            let (name, of) = match is_part {
+                true => (condition.subject(metric), "groups in intervals"),
+                false => (metric.name().to_owned(), "intervals"),
+            };
             return Err(ConditionError {
-                what: format!("`{text}`: {} cannot end a run early", metric.name()),
-                hint: format!("metrics of intervals are {}", known.join(", ")),
+                what: format!("`{text}`: {name} cannot end a run early"),
+                hint: format!("metrics of {of} are {}", known.join(", ")),
             });
         }
         Ok(AbortCondition {
@@ -69,6 +74,11 @@ impl AbortCondition {
             bound,
             hold_ns,
         })
+    }
+
+    /// The same as a condition, with its time.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
     }
 
     /// As it was written.
@@ -111,8 +121,10 @@ fn position_of_for(text: &str) -> Option<usize> {
         let is_blank = |letter: Option<char>| letter.is_none_or(char::is_whitespace);
         is_blank(text[..*at].chars().next_back()) && is_blank(text[at + 3..].chars().next())
     };
+    // Names of groups have blanks.
+    let after = text.rfind(']').unwrap_or(0);
     let positions = text.rmatch_indices("for").map(|(at, _)| at);
-    positions.filter(|at| *at > 0).find(is_word)
+    positions.filter(|at| *at > after).find(is_word)
 }
 
 /// True if every interval has the metric, and what holds in each of several intervals holds in all
@@ -159,7 +171,8 @@ impl Aborted {
         let value = match AbortCondition::parse(&self.condition) {
             Ok(condition) => {
                 let metric = condition.metric;
-                format!("{} is {}", metric.name(), metric.show(self.value))
+                let subject = condition.condition.subject(metric);
+                format!("{subject} is {}", metric.show(self.value))
             }
             // Of a version that knows other metrics.
             Err(_) => format!("the value is {}", self.value),
@@ -198,7 +211,8 @@ impl AbortWatch {
         }
     }
 
-    /// Takes in the next interval of the measured run; what was found if the run has to end.
+    /// Takes in the next interval of the measured run, or of the part of it that the condition is
+    /// about; what was found if the run has to end.
     pub fn add_interval(&mut self, interval: &Interval) -> Option<Aborted> {
         let condition = &self.condition;
         let is_met = |it: &Interval| condition.value_if_met(it, &self.goodput_rcodes);

@@ -3,12 +3,14 @@
 //! A number with a sign is a change from A to B, which needs a comparison: `+10%` of what it was,
 //! or `+1ms` more; of shares such as the loss, `+0.1%` is in points. One without a sign is a value.
 //! `slower` and `p99 slower` ask what a comparison found, and are met only by differences that are
-//! no noise.
+//! no noise. `p99[phones] > 5ms` is about one group of clients, `p99[dot] > 5ms` about all groups
+//! over one transport.
 
 use crate::metric::{Better, Metric, Unit};
 use crate::record::RunRecord;
 
 mod parse;
+mod part;
 mod starts;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,8 @@ pub struct Condition {
     pub purpose: Purpose,
     /// What it says.
     pub criterion: Criterion,
+    /// The group of clients or the transport that it is about; none for the whole run.
+    pub part: Option<String>,
 }
 
 /// Meaning of a met condition.
@@ -140,10 +144,12 @@ impl Condition {
     /// # Errors
     /// It cannot be understood, or would fail a result because it is good.
     pub fn fail_if(text: &str) -> Result<Condition, ConditionError> {
+        let (criterion, part) = parse::criterion(text)?;
         let condition = Condition {
             text: text.trim().to_owned(),
             purpose: Purpose::FailIf,
-            criterion: parse::criterion(text)?,
+            criterion,
+            part,
         };
         condition.refuse_if_good()?;
         Ok(condition)
@@ -154,7 +160,7 @@ impl Condition {
     /// # Errors
     /// It cannot be understood.
     pub fn require(text: &str) -> Result<Condition, ConditionError> {
-        let criterion = parse::criterion(text)?;
+        let (criterion, part) = parse::criterion(text)?;
         if let Criterion::Slower(_) = criterion {
             return Err(ConditionError {
                 what: format!("`{text}` cannot be required"),
@@ -165,15 +171,18 @@ impl Condition {
             text: text.trim().to_owned(),
             purpose: Purpose::Require,
             criterion,
+            part,
         })
     }
 
     /// The condition `bounded` of `--abort-if`, whose whole text has a time too.
     pub(crate) fn abort_if(text: &str, bounded: &str) -> Result<Condition, ConditionError> {
+        let (criterion, part) = parse::criterion(bounded)?;
         let condition = Condition {
             text: text.to_owned(),
             purpose: Purpose::AbortIf,
-            criterion: parse::criterion(bounded)?,
+            criterion,
+            part,
         };
         condition.refuse_if_good()?;
         Ok(condition)
@@ -248,7 +257,12 @@ impl Condition {
             let found = "a single run shows no change".into();
             return self.outcome(Outcome::Undecided, found);
         };
-        self.check_value(metric, operator, bound, metric.of(record))
+        let value = match &self.part {
+            None => metric.of(record),
+            Some(part) => part::interval_of(part, record)
+                .and_then(|interval| metric.of_part(record, &interval)),
+        };
+        self.check_value(metric, operator, bound, value)
     }
 
     /// Checks a bound on a value that was measured, or was not.
@@ -261,7 +275,7 @@ impl Condition {
     ) -> Check {
         match value {
             Some(value) => {
-                let found = format!("{} is {}", metric.name(), metric.show(value));
+                let found = format!("{} is {}", self.subject(metric), metric.show(value));
                 let as_it_must_be = operator.holds(value, bound) == self.is_required();
                 let outcome = match as_it_must_be {
                     true => Outcome::Passed,
@@ -272,9 +286,17 @@ impl Condition {
             None => {
                 let needs = metric.needs();
                 let needs = needs.map_or_else(String::new, |what| format!(": it takes {what}"));
-                let found = format!("{} was not measured{needs}", metric.name());
+                let found = format!("{} was not measured{needs}", self.subject(metric));
                 self.outcome(self.without_evidence(), found)
             }
+        }
+    }
+
+    /// Its metric, with the part of the run that it is about: `p99`, `p99[dot]`.
+    pub(crate) fn subject(&self, metric: Metric) -> String {
+        match &self.part {
+            None => metric.name().to_owned(),
+            Some(part) => format!("{}[{part}]", metric.name()),
         }
     }
 
@@ -294,14 +316,18 @@ impl Condition {
         }
     }
 
-    /// The flag and the condition, as on a command line.
-    pub fn as_flag(&self) -> String {
-        let flag = match self.purpose {
+    /// Its flag.
+    pub fn flag(&self) -> &'static str {
+        match self.purpose {
             Purpose::FailIf => "--fail-if",
             Purpose::Require => "--require",
             Purpose::AbortIf => "--abort-if",
-        };
-        format!("{flag} '{}'", self.text)
+        }
+    }
+
+    /// The flag and the condition, as on a command line.
+    pub fn as_flag(&self) -> String {
+        format!("{} '{}'", self.flag(), self.text)
     }
 }
 

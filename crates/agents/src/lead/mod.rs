@@ -65,6 +65,14 @@ pub struct RunShape {
     pub shows_groups: bool,
 }
 
+impl RunShape {
+    /// True if there are several groups, and that number of agents can send the intervals of each.
+    pub fn can_show_groups(&self, agents: usize) -> bool {
+        let groups = self.plans.len();
+        (2..=GROUPS_SHOWN_MAX).contains(&groups) && agents * groups <= GROUP_INTERVALS_MAX
+    }
+}
+
 /// An event of a run.
 #[derive(Debug)]
 pub enum Event {
@@ -289,8 +297,7 @@ impl Lead {
     pub fn prepare(&mut self, shape: RunShape) {
         (self.shape, self.is_prepared) = (shape, true);
         let (agents, groups) = (self.links.len(), self.shape.plans.len());
-        let can_be_shown = (2..=GROUPS_SHOWN_MAX).contains(&groups);
-        if self.shape.shows_groups && can_be_shown && agents * groups <= GROUP_INTERVALS_MAX {
+        if self.shape.shows_groups && self.shape.can_show_groups(agents) {
             let places = (0..agents).flat_map(|agent| (0..groups).map(move |it| (agent, it)));
             self.groups = Some(Gathering::at(places, groups));
             self.say_to_all(|| ToAgent::ShowGroups);

@@ -352,7 +352,8 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) conditions: ConditionArguments,
     /// End the run early, with code 4, when this is true of an interval, or for a time: 'loss >
-    /// 5%', 'p99 > 50ms for 5s', 'SERVFAIL > 10% for 3s' (see docs/results.md). May be repeated
+    /// 5%', 'p99 > 50ms for 5s', 'SERVFAIL[dot] > 10% for 3s' of a transport or a group of clients
+    /// (see docs/watching.md). May be repeated
     #[arg(long, value_name = "CONDITION[ for TIME]", help_heading = "Conditions")]
     pub(crate) abort_if: Vec<String>,
     #[command(flatten)]

@@ -173,8 +173,16 @@ impl Parser<'_> {
         let condition = |value: &Spanned<DeValue<'_>>| {
             let at = value.span().start;
             let text = scalar(value.get_ref()).unwrap_or_default();
-            Condition::require(&text)
-                .map_err(|error| self.reader.fault(at, &error.what, &error.hint))
+            let condition = Condition::require(&text)
+                .map_err(|error| self.reader.fault(at, &error.what, &error.hint))?;
+            match &condition.part {
+                Some(part) => {
+                    let what = format!("`{text}`: claims are about whole runs");
+                    let hint = format!("leave out [{part}]");
+                    Err(self.reader.fault(at, &what, &hint))
+                }
+                None => Ok(condition),
+            }
         };
         all.iter().map(condition).collect()
     }

@@ -152,8 +152,9 @@ pub fn lead_run(
         plans: groups.iter().map(|request| request.plan.clone()).collect(),
         on_loss: first.and_then(|it| it.on_agent_loss).unwrap_or_default(),
         gives_up: control.gives_up(),
-        shows_groups: live.wants_groups(),
+        shows_groups: live.wants_groups() || aborting.needs_groups(),
     };
+    check_groups(&aborting, &shape, fleet.lead.agents().count())?;
     fleet.give(task)?;
     fleet.lead.prepare(shape);
     let meanwhile = Arc::new(Meanwhile {
@@ -197,6 +198,20 @@ pub fn lead_run(
     aborting.note(&mut record, control);
     publisher.end(&record);
     Ok((record, fleet))
+}
+
+/// Refuses a condition on a group of clients where agents do not send the intervals of groups.
+fn check_groups(aborting: &Aborting, shape: &RunShape, agents: usize) -> Result<(), RunError> {
+    if !aborting.needs_groups() || shape.can_show_groups(agents) {
+        return Ok(());
+    }
+    let groups = shape.plans.len();
+    Err(RunError::new(
+        format!(
+            "--abort-if for a group: {agents} agents do not report {groups} groups each second"
+        ),
+        "use fewer groups or agents, or a condition on the whole run",
+    ))
 }
 
 /// What surrounds the agents of a run from its beginning on.
@@ -314,7 +329,7 @@ impl Leading {
                     control.start_at(at);
                 }
                 Event::Progress(progress) => {
-                    self.aborting.look_at(&progress.interval, control);
+                    self.aborting.look_at(&progress, control);
                     self.publisher.note_agents(shown(&self.fleet.lead));
                     self.publisher.show(&progress);
                 }

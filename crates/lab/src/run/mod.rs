@@ -71,7 +71,7 @@ pub fn run_groups(
         control.tell_checkpoints();
     }
     let mut record = run_with(groups, control, |progress, meanwhile| {
-        aborting.look_at(&progress.interval, control);
+        aborting.look_at(progress, control);
         publisher.note_observed(&meanwhile.observed);
         publisher.show(progress);
         if let (Some(checkpoint), true) = (&progress.checkpoint, publisher.judges()) {

@@ -113,7 +113,7 @@ impl SharedResults {
 
 impl Publishing {
     fn show(&mut self, progress: &Progress, network: NetworkStats) {
-        self.aborting.look_at(&progress.interval, &self.control);
+        self.aborting.look_at(progress, &self.control);
         self.publisher.show(progress);
         if let (Some(checkpoint), true) = (&progress.checkpoint, self.publisher.judges()) {
             let outcome = Outcome::clone(checkpoint);

@@ -180,6 +180,18 @@ fn times_are_read_with_their_units() {
 }
 
 #[test]
+fn names_of_groups_may_look_like_anything() {
+    let condition = AbortCondition::parse("p99 [wait for 5s] > 50ms for 2s").unwrap();
+    assert_eq!(condition.hold_ns(), Some(2 * SECOND));
+    let part = condition.condition().part.as_deref();
+    assert_eq!(part, Some("wait for 5s"));
+    assert_eq!(
+        AbortCondition::parse("p99[for 5s] > 1s").unwrap().hold_ns(),
+        None
+    );
+}
+
+#[test]
 fn conditions_that_cannot_end_a_run_are_refused_with_a_cure() {
     let cases = [
         ("p98 > 5ms", "unknown metric `p98`", "metrics are"),
@@ -214,6 +226,18 @@ fn conditions_that_cannot_end_a_run_are_refused_with_a_cure() {
         ),
         ("fairness < 50%", "fairness cannot end a run early", "p99.9"),
         ("responses < 5", "responses cannot end a run early", "loss"),
+        (
+            "p99[] > 5ms",
+            "column 4: no name in brackets",
+            "p99[dot] > 5ms",
+        ),
+        ("p99[dot > 5ms", "no name in brackets", "p99[dot] > 5ms"),
+        ("p99[dot] slower", "shows no change", "without a sign"),
+        (
+            "service.p99[dot] > 5ms",
+            "service.p99[dot] cannot end a run early",
+            "metrics of groups in intervals are",
+        ),
     ];
     for (text, what, hint) in cases {
         let error = AbortCondition::parse(text).expect_err(text);

@@ -1,4 +1,5 @@
-//! How conditions are written: `metric operator number[unit]`, or `[metric] slower`.
+//! How conditions are written: `metric operator number unit`, `metric[part] operator number unit`,
+//! `slower` or `metric slower`.
 
 use super::{Better, Bound, ConditionError, Criterion, Metric, Operator, Unit};
 
@@ -22,28 +23,31 @@ struct Reader<'a> {
     at: usize,
 }
 
-pub(super) fn criterion(text: &str) -> Result<Criterion, ConditionError> {
+/// What a condition says, and the part of the run that it is about.
+pub(super) fn criterion(text: &str) -> Result<(Criterion, Option<String>), ConditionError> {
     let mut reader = Reader { text, at: 0 };
     let first = reader.word();
     if first.1 == "slower" {
-        return reader.end(Criterion::Slower(None));
+        return reader.end((Criterion::Slower(None), None));
     }
     let metric = reader.metric(first)?;
+    let part = reader.part(metric)?;
     if reader.peek("slower") {
         let (at, _) = reader.word();
         if metric.better() == Better::Neither {
             let what = format!("neither more nor less of {} is slower", metric.name());
             return Err(reader.error(at, &what, "give a number, as in '< -5%'"));
         }
-        return reader.end(Criterion::Slower(Some(metric)));
+        return reader.end((Criterion::Slower(Some(metric)), part));
     }
     let operator = reader.operator(metric)?;
     let bound = reader.bound(metric)?;
-    reader.end(Criterion::Bounded {
+    let criterion = Criterion::Bounded {
         metric,
         operator,
         bound,
-    })
+    };
+    reader.end((criterion, part))
 }
 
 /// The time behind the word `for`, which begins at byte `at`, in nanoseconds.
@@ -112,6 +116,29 @@ impl<'a> Reader<'a> {
                 };
                 self.error(start, &what, &format!("metrics are {}", Metric::names()))
             })
+    }
+
+    /// The name in brackets behind the metric, if there are any.
+    fn part(&mut self, metric: Metric) -> Result<Option<String>, ConditionError> {
+        self.skip_blanks();
+        let start = self.at;
+        let Some(rest) = self.text[start..].strip_prefix('[') else {
+            return Ok(None);
+        };
+        let name = rest.split_once(']').map(|(name, _)| name);
+        match name.filter(|name| !name.trim().is_empty()) {
+            Some(name) => {
+                self.at += name.len() + 2;
+                Ok(Some(name.trim().to_owned()))
+            }
+            None => {
+                let hint = format!(
+                    "a group of clients or a transport, as in '{}'",
+                    example(metric).replacen(' ', "[dot] ", 1)
+                );
+                Err(self.error(start, "no name in brackets", &hint))
+            }
+        }
     }
 
     fn operator(&mut self, metric: Metric) -> Result<Operator, ConditionError> {

@@ -2,6 +2,7 @@
 
 use measure::doctor::{self, State};
 use measure::notation::{count, counted, latency};
+use measure::record::EndedBy;
 use measure::{Interval, RunRecord, SteadyState, TargetRecord};
 
 use crate::events;
@@ -15,6 +16,8 @@ const COMPARED_MAX: usize = 4;
 /// How important a remark is, the most important first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
+    /// Why the run ended early.
+    End,
     /// What a reader of several groups or targets compares.
     Compared,
     Problem,
@@ -34,7 +37,10 @@ pub(super) fn remarks(record: &RunRecord) -> Vec<String> {
         ranked.extend(texts.into_iter().map(|text| (rank, text)));
     };
     add(Rank::Problem, scripts::failures(record));
-    add(Rank::Warning, record.warnings.clone());
+    let (ends, warnings) = (record.warnings.iter().cloned())
+        .partition(|it| record.ended_by == EndedBy::Aborted && it.starts_with("--abort-if"));
+    add(Rank::End, ends);
+    add(Rank::Warning, warnings);
     for mut compared in [groups(record), targets(record)] {
         let rest = compared.split_off(compared.len().min(COMPARED_MAX));
         add(Rank::Compared, compared);

@@ -101,6 +101,80 @@ fn run_of_a_number_of_queries_ends_early_too() {
     assert!(record.total.counts.offered < 1_100);
 }
 
+/// Two groups over UDP; that over DoT begins after 2 s, with a new connection for each query.
+const GROUPS: &str = "driver = 'sim'\nduration = '10s'\ninterval = '500ms'\nsim-delay = '2ms'\n\
+                      [[clients]]\nname = 'homes'\nrate = '200'\n\
+                      [[clients]]\nname = 'wait for it'\nper-client = 'constant:5'\n\
+                      transport = 'dot'\njoin-after = '2s'\nconnection-idle-timeout = '1ms'\n\
+                      [[clients]]\nname = 'offices'\nrate = '200'\n";
+
+fn run_groups(folder: &Folder, condition: &str, flags: &str) -> Finished {
+    let scenario = folder.write("groups.toml", GROUPS);
+    let words = ["run", &scenario, "--quiet", "--abort-if", condition];
+    let words = words.into_iter().chain(flags.split_whitespace());
+    call(Call {
+        arguments: words.map(Into::into).collect(),
+        ..Call::default()
+    })
+}
+
+#[test]
+fn condition_on_a_group_or_a_transport_ends_the_run_by_its_queries_alone() {
+    let folder = Folder::new("abort-groups");
+    let path = folder.path("run.json");
+    // All queries together are as fast as most of them.
+    run_groups(&folder, "p50 > 5ms", "").succeeded();
+    for (condition, found) in [
+        ("p50[wait for it] > 5ms for 2s", "p50[wait for it] is "),
+        ("p50[dot] > 5ms for 2s", "p50[dot] is "),
+    ] {
+        for workers in [1, 2] {
+            let flags = format!("--workers {workers} --record {path} --force");
+            let finished = run_groups(&folder, condition, &flags);
+            let line = format!("FAILED: --abort-if '{condition}': {found}");
+            assert!(finished.stderr.contains(&line), "{}", finished.stderr);
+            let text = finished.ended_with(4);
+            let why = format!("- --abort-if '{condition}' ended the run early: {found}");
+            assert!(text.contains(&why), "{text}");
+            let page = throng(&format!("report {path} --format html")).succeeded();
+            assert!(page.contains(found), "{page}");
+            // Before the group began, there was nothing to judge.
+            let aborted = read(&path).aborted.unwrap();
+            let window = (aborted.from_ns, aborted.until_ns);
+            assert_eq!(window, (2_000_000_000, 4_000_000_000), "{workers}");
+            assert!(aborted.value > 5e6, "{aborted:?}");
+        }
+    }
+}
+
+#[test]
+fn groups_and_transports_are_judged_at_the_end_too() {
+    let folder = Folder::new("fail-groups");
+    let flags = "--fail-if p50[dot]>5ms --fail-if p50[udp]>5ms --require qps[homes]>199";
+    let finished = run_groups(&folder, "loss[offices] > 1%", flags);
+    for said in [
+        "passed: --abort-if 'loss[offices] > 1%': it did not end the run\n",
+        "FAILED: --fail-if 'p50[dot]>5ms': p50[dot] is ",
+        "passed: --fail-if 'p50[udp]>5ms': p50[udp] is 4.0",
+        "passed: --require 'qps[homes]>199': qps[homes] is 200",
+    ] {
+        assert!(finished.stderr.contains(said), "{}", finished.stderr);
+    }
+    finished.ended_with(3);
+    for flags in ["--fail-if p99[offiecs]>5ms", "--require qps[doq]>1"] {
+        run_groups(&folder, "loss > 1%", flags).refused_with(
+            "the run has no group of clients and no transport `",
+            "groups and transports of this run are homes, wait for it, offices, udp, dot",
+        );
+    }
+    run_groups(&folder, "p99[phones] > 5ms", "").refused_with(
+        "--abort-if `p99[phones] > 5ms`: the run has no group of clients",
+        "wait for it",
+    );
+    let line = "compare a b --fail-if p99[udp]>5ms";
+    throng(line).refused_with("a comparison is of whole runs", "throng run takes it");
+}
+
 #[test]
 fn sweep_ends_with_the_point_that_was_aborted() {
     let folder = Folder::new("abort-sweep");
