@@ -45,9 +45,10 @@ fn text<'a>(json: &'a Json, name: &str) -> &'a str {
     json[name].as_str().unwrap_or_default()
 }
 
-/// The panels of a board that are no rows.
+/// The panels of a board that are no rows, those within collapsed rows included.
 fn panels(board: &Json) -> impl Iterator<Item = &Json> {
     let all = list(board, "panels").iter();
+    let all = all.flat_map(|panel| [panel].into_iter().chain(list(panel, "panels")));
     all.filter(|panel| panel["type"] != "row")
 }
 
@@ -113,14 +114,17 @@ fn sample_names() -> BTreeSet<String> {
     names.collect()
 }
 
+/// What a matcher has in quotes; none without that matcher.
+fn quoted<'a>(matchers: &'a str, matcher: &str) -> Option<&'a str> {
+    let (_, value) = matchers.split_once(matcher)?;
+    value.split('"').nth(1)
+}
+
 /// The observed series that matchers name, in the one form that the boards use: names joined by
 /// `|`, with `[.]` for a dot and `[{].*` for any labels.
 fn observed_series(matchers: &str) -> Vec<String> {
-    let Some((_, series)) = matchers.split_once("series=") else {
-        return Vec::new();
-    };
-    let (_, series) = series.split_once('"').unwrap();
-    let names = series.split('"').next().unwrap().split('|');
+    let series = quoted(matchers, "series=");
+    let names = series.into_iter().flat_map(|all| all.split('|'));
     let names = names.map(|name| name.trim_end_matches("[{].*").replace("[.]", "."));
     names.collect()
 }
@@ -171,6 +175,28 @@ fn dashboards_use_metrics_and_observed_series_that_exist() {
                     assert!(known.contains(&*series), "{file}: no {kind:?} `{series}`");
                 }
             }
+        }
+    }
+}
+
+/// Of products, processes and control groups; the board of nodes is a choice.
+#[test]
+fn board_of_servers_shows_each_series_that_is_observed_of_them() {
+    let board = &boards()["servers.json"];
+    let expressions = expressions(board);
+    let selectors: Vec<_> = expressions.into_iter().flat_map(selectors).collect();
+    let is_shown = |profile: &str, series: &str| {
+        selectors.iter().any(|it| {
+            let profiles = quoted(&it.matchers, ",profile=");
+            let of_profile = profiles.is_none_or(|all| all.split('|').any(|it| it == profile));
+            of_profile && observed_series(&it.matchers).iter().any(|it| it == series)
+        })
+    };
+    let others = ["host", "node", "kubelet"];
+    for profile in profiles::ALL.iter().filter(|it| !others.contains(&it.name)) {
+        for row in profile.rows {
+            let name = profile.name;
+            assert!(is_shown(name, row.name), "{name}: no panel of {}", row.name);
         }
     }
 }
@@ -230,16 +256,23 @@ fn panels_have_distinct_ids_and_do_not_overlap() {
     for (file, board) in boards() {
         assert!(uids.insert(text(&board, "uid").to_owned()), "{file}");
         let mut ids = BTreeSet::new();
-        let mut taken = BTreeSet::new();
-        for panel in list(&board, "panels") {
-            let title = text(panel, "title");
-            assert!(ids.insert(panel["id"].as_u64().unwrap()), "{file}: {title}");
-            let [x, y, w, h] =
-                ["x", "y", "w", "h"].map(|it| panel["gridPos"][it].as_u64().unwrap());
-            assert!(w > 0 && h > 0 && x + w <= COLUMNS, "{file}: {title}");
-            for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
-                assert!(taken.insert(cell), "{file}: {title} overlaps at {cell:?}");
-            }
+        check_grid(&file, list(&board, "panels"), &mut ids);
+        for row in list(&board, "panels") {
+            check_grid(&file, list(row, "panels"), &mut ids);
+        }
+    }
+}
+
+/// Panels that are shown together: those within a collapsed row move what is below it.
+fn check_grid(file: &str, panels: &[Json], ids: &mut BTreeSet<u64>) {
+    let mut taken = BTreeSet::new();
+    for panel in panels {
+        let title = text(panel, "title");
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{file}: {title}");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|it| panel["gridPos"][it].as_u64().unwrap());
+        assert!(w > 0 && h > 0 && x + w <= COLUMNS, "{file}: {title}");
+        for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+            assert!(taken.insert(cell), "{file}: {title} overlaps at {cell:?}");
         }
     }
 }

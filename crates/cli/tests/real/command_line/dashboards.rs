@@ -52,7 +52,9 @@ fn of_boards(run: &Watched) -> Vec<Expression> {
             let of = format!("{board}: {}", title.as_str().unwrap());
             all.push(Expression { of, text });
         };
-        for panel in list(&json, "panels") {
+        let top = list(&json, "panels").iter();
+        // Collapsed rows have their panels within.
+        for panel in top.flat_map(|panel| [panel].into_iter().chain(list(panel, "panels"))) {
             for target in list(panel, "targets") {
                 add(&panel["title"], target["expr"].as_str().unwrap());
             }
@@ -152,31 +154,37 @@ fn stores(folder: &Folder, run: &Watched) -> [(&'static str, f64, Prometheus); 2
     ]
 }
 
-/// What a run observes of CoreDNS and the BIND behind it, and of Unbound.
+/// Every product that has a profile, BIND behind CoreDNS among them.
+const SERVERS: [&str; 8] = [
+    "coredns --set behind=udp --set options=cache",
+    "unbound --set statistics=on",
+    "knot --set statistics=on",
+    "knot-resolver",
+    "pdns-auth",
+    "pdns-recursor",
+    "dnsdist",
+    "haproxy",
+];
+
+/// The servers, and that a run queries and observes each of them. HAProxy passes on TCP alone, and
+/// is observed only.
 fn observed(lab: &Lab) -> String {
-    lab.up("coredns --data zone:20,ttl=1s --set behind=udp --set options=cache");
-    lab.up("unbound --data zone:20,ttl=1s --set statistics=on");
+    std::thread::scope(|scope| {
+        for server in SERVERS {
+            let flags = format!("{server} --data zone:20,ttl=1s --transports none");
+            scope.spawn(move || lab.up(&flags));
+        }
+    });
     let servers = lab.list();
-    let server = |name| servers.iter().find(|it| it["name"] == name).unwrap();
-    let [coredns, unbound] = ["coredns", "unbound"].map(server);
-    let [folder, of_unbound] =
-        [coredns, unbound].map(|server| server["folder"].as_str().unwrap().to_owned());
-    let folders = fs::read_dir(lab.0.folder()).unwrap();
-    let mut folders = folders.map(|it| it.unwrap().path());
-    let is_bind = |name: &str| name.starts_with("throng-named-");
-    let bind = folders.find(|path| is_bind(path.file_name().unwrap().to_str().unwrap()));
-    let bind = bind.unwrap();
-    let configuration = fs::read_to_string(bind.join("named.conf")).unwrap();
-    let (_, channel) = configuration.split_once("statistics-channels").unwrap();
-    let (_, port) = channel.split_once(" port ").unwrap();
-    let port = port.split_whitespace().next().unwrap();
-    let process = fs::read_to_string(bind.join("named.pid")).unwrap();
-    format!(
-        "--server {} --names {folder}/names --observe auto --observe bind=http://127.0.0.1:{port}/ \
-         --observe process={} --observe unbound={of_unbound}/control",
-        address(coredns, "udp"),
-        process.trim()
-    )
+    let is_asked = |server: &Value| server["front"].is_null() && server["name"] != "haproxy";
+    let asked = servers.iter().filter(|it| is_asked(it));
+    let asked = asked.map(|it| format!(" --server {}", address(it, "udp")));
+    let is_shown = |server: &Value| server["front"].is_null() || server["name"] == "coredns-bind";
+    let shown = servers.iter().filter(|it| is_shown(it));
+    let shown = shown.map(|it| format!(" --observe auto={}", address(it, "tcp")));
+    let all: String = asked.chain(shown).collect();
+    let names = servers[0]["folder"].as_str().unwrap();
+    format!("--names {names}/names --server-order rotate{all}")
 }
 
 #[test]
@@ -229,10 +237,14 @@ fn dashboards_and_alerts_have_values_of_agents_and_groups() {
     assert!(record.total.counts.lost() > 0);
 }
 
-/// Alerts, with the values of their series each 10 s where they fire.
-const FIRING: [(&str, &[(&str, &str)]); 7] = [
+/// A series, and its values each 10 s.
+type Series = (&'static str, &'static str);
+
+/// Alerts, when they fire, and the series with which they do.
+const FIRING: [(&str, &str, &[Series]); 9] = [
     (
         "ThrongQueriesLost",
+        "5m",
         &[
             ("throng_queries_sent_total{}", "0+100x30"),
             ("throng_queries_timed_out_total{}", "0+1x30"),
@@ -241,7 +253,24 @@ const FIRING: [(&str, &[(&str, &str)]); 7] = [
         ],
     ),
     (
+        "ThrongResponsesUseless",
+        "5m",
+        &[
+            (r#"throng_responses_total{rcode="NOERROR"}"#, "0+98x30"),
+            (r#"throng_responses_total{rcode="SERVFAIL"}"#, "0+2x30"),
+        ],
+    ),
+    (
+        "ThrongServerMemoryGrows",
+        "1h",
+        &[(
+            r#"throng_observed_gauge{profile="bind",series="memory"}"#,
+            "1000+1x360",
+        )],
+    ),
+    (
         "ThrongLatencyHigh",
+        "5m",
         &[
             (r#"throng_latency_seconds_bucket{le="0.1"}"#, "0+98x30"),
             (r#"throng_latency_seconds_bucket{le="0.2"}"#, "0+100x30"),
@@ -250,6 +279,7 @@ const FIRING: [(&str, &[(&str, &str)]); 7] = [
     ),
     (
         "ThrongGeneratorLate",
+        "5m",
         &[
             (
                 r#"throng_send_lateness_seconds_bucket{le="0.01"}"#,
@@ -267,6 +297,7 @@ const FIRING: [(&str, &[(&str, &str)]); 7] = [
     ),
     (
         "ThrongQueriesNotSent",
+        "5m",
         &[(
             r#"throng_queries_not_sent_total{reason="no_free_id"}"#,
             "0+1x30",
@@ -274,14 +305,17 @@ const FIRING: [(&str, &[(&str, &str)]); 7] = [
     ),
     (
         "ThrongAgentLost",
+        "5m",
         &[(r#"throng_agent_up{agent="1"}"#, "1x5 0x25")],
     ),
     (
         "ThrongSnapshotsMissed",
+        "5m",
         &[("throng_snapshots_missed_total{}", "0x20 1+1x10")],
     ),
     (
         "ThrongObservationStale",
+        "5m",
         &[(r#"throng_observed_up{source="host"}"#, "1x5 0x25")],
     ),
 ];
@@ -295,7 +329,7 @@ fn each_alert_fires_for_its_reason_alone() {
     let known = fs::read_to_string(&rules).unwrap();
     assert_eq!(known.matches("- alert: ").count(), FIRING.len());
     let mut tests = format!("rule_files: ['{rules}']\nevaluation_interval: 10s\ntests:\n");
-    for (alert, series) in FIRING {
+    for (alert, at, series) in FIRING {
         tests.push_str("  - interval: 10s\n    input_series:\n");
         for (series, values) in series {
             tests.push_str(&format!(
@@ -304,7 +338,7 @@ fn each_alert_fires_for_its_reason_alone() {
         }
         let expression = r#"count by (alertname) (ALERTS{alertstate="firing"})"#;
         tests.push_str(&format!(
-            "    promql_expr_test:\n      - expr: '{expression}'\n        eval_time: 5m\n        \
+            "    promql_expr_test:\n      - expr: '{expression}'\n        eval_time: {at}\n        \
              exp_samples: [{{labels: '{{alertname=\"{alert}\"}}', value: 1}}]\n"
         ));
     }
