@@ -6,6 +6,7 @@ use crate::counts::{CertificateFaults, ConnectionFailures, Connections};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, share};
+use crate::observation::ProgramUse;
 use crate::scenario::{Transport, Transports};
 use crate::symptoms::connections::{DELAYED, Unserved, turned_away};
 use crate::symptoms::{Figures, Symptoms};
@@ -100,11 +101,13 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
         }
     }
     let diagnosis = Diagnosis::new("TCP clients", State::Problem, seen, matters);
-    let finding = Finding::from(diagnosis.cures(more_clients(figures)));
-    Some(match figures.record.scenario.transport.is_quic() {
+    let cures = more_clients(figures);
+    let more = more_tcp_clients(figures, &cures);
+    let finding = Finding::from(diagnosis.cures(cures));
+    Some(match transport.is_quic() {
         true => finding,
         false => finding
-            .advising(&more_tcp_clients(figures))
+            .advising(&more)
             .advising("if the server counts clients by address, use several: --local-address"),
     })
 }
@@ -128,10 +131,8 @@ fn defaults(transport: Transports) -> Vec<(u64, &'static str)> {
 }
 
 /// The statement of the server's product, or those of all products where it is not known.
-fn more_tcp_clients(figures: &Figures<'_>) -> String {
-    let target = figures.programs.first();
-    let product = target.and_then(|it| it.observation().facts.product.as_deref());
-    let cures = more_clients(figures);
+fn more_tcp_clients(figures: &Figures<'_>, cures: &[Cure]) -> String {
+    let product = figures.programs.first().map(ProgramUse::product);
     let of_product = |it: &&Cure| product.is_some() && it.place.product() == product;
     match cures.iter().find(of_product) {
         Some(cure) => cure.sentence(),
