@@ -173,6 +173,8 @@ symptoms! {
     /// The same while the generator was not scheduled, or out of files, memory or ports.
     outages_of_generator: OutagesOfGenerator = losses::outages_of_generator,
         much if OutagesOfGenerator::are_much;
+    /// A target that is starved of its CPU waited for at least half of the time of its outages.
+    starved_outages: StarvedOutages = losses::starved_outages;
     /// Clients that got no response at all while others did, by more than chance.
     unserved_clients: UnservedClients = connections::unserved_clients;
     /// Such clients, where the generator had time and the target turned them away or let as many
@@ -266,6 +268,10 @@ symptoms! {
 
     /// Lost queries held at least 1 % of the slots of the closed loop. Much: 10 %.
     slots_held: SlotsHeld = losses::slots_held, much if SlotsHeld::are_many;
+    /// Such queries, 10 % of all, held 90 % of the slots, and no full buffer or first burst
+    /// explains them; or those in 90 % of the slots were lost within 0.1 s, and nothing came back
+    /// afterwards.
+    slots_exhausted: SlotsExhausted = losses::slots_exhausted;
     /// Queries that were lost in the warm-up held at least 1 % of the slots of the closed loop.
     /// Much: 10 %.
     slots_stuck: SlotsStuck = losses::slots_stuck, much if SlotsStuck::are_many;
@@ -278,6 +284,9 @@ symptoms! {
     /// 20 ms where they are of a few spans, clients or targets; or 3 times and 50 ms where hardly
     /// any came between them and the others. Much: 0.5 %.
     far_tail: FarTail = tail::far_tail, much if FarTail::is_much;
+    /// In the open loop on a host that stalls: twice the share of the queries that left late by a
+    /// quarter of that, and of the time in which the target waited for its CPU.
+    tail_beyond_host: TailBeyondHost = tail::tail_beyond_host;
     /// Clients went on to another server. Much: with over 0.5 % of the queries.
     failovers: Failovers = tail::failovers, much if Failovers::are_many;
     /// The rate asked for, of queries or of connections, was reached and answered on time.

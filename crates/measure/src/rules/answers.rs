@@ -5,7 +5,7 @@
 
 use super::finding::Finding;
 use super::phrases::{
-    at_instances, exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room,
+    TRY, at_instances, exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room,
 };
 use crate::counts::error_codes::http_status;
 use crate::counts::{Counts, Unexpected, rcode_name};
@@ -65,7 +65,7 @@ fn useless(symptoms: &Symptoms<'_>, each: &ForOneReason, all: u64, are_many: boo
         Useless::Rcode(REFUSED) if number < all => (
             "the server does not serve some of these names, or a limit on the rate refuses what \
              exceeds it: a refusal costs it next to nothing",
-            refused_at_times(figures),
+            refused_at_times(figures, 1.0 - number as f64 / all as f64),
         ),
         Useless::Rcode(rcode) => (meaning(rcode), cures(figures, rcode)),
         Useless::Truncated => truncated(figures),
@@ -127,12 +127,12 @@ fn truncated(figures: &Figures<'_>) -> (&'static str, Vec<Cure>) {
 }
 
 /// If other queries are answered: how to find out whether the rate decides, and what to change.
-fn refused_at_times(figures: &Figures<'_>) -> Vec<Cure> {
-    let half = Cure::words(format!(
+fn refused_at_times(figures: &Figures<'_>, answered: f64) -> Vec<Cure> {
+    let below = Cure::words(format!(
         "{}: if fewer are refused then, a limit on the rate refuses them",
-        lower_rate(figures, 0.5)
+        lower_rate(figures, TRY * answered)
     ));
-    [half]
+    [below]
         .into_iter()
         .chain(lift_rate_limits())
         .chain(cures(figures, REFUSED))

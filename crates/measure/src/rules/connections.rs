@@ -1,7 +1,7 @@
 //! Rules about connections: refused, ended, waiting, and clients without responses.
 
 use super::finding::Finding;
-use super::phrases::{attempts_by_cause, list, with_room};
+use super::phrases::{attempts_by_cause, by_source, list, with_room};
 use crate::counts::{CertificateFaults, ConnectionFailures, Connections};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
@@ -69,10 +69,7 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
             counted(it.all, "client")
         );
         let diagnosis = Diagnosis::new("clients", State::Problem, seen, matters);
-        let cure = Cure::words(
-            "let the server answer all addresses of --local-address (BIND: allow-query { any; };)",
-        );
-        return Some(diagnosis.cure(cure).into());
+        return Some(diagnosis.cures(by_source(figures)).into());
     }
     let kind = if transport.is_quic() { "QUIC" } else { "TCP" };
     let how = match (

@@ -4,7 +4,7 @@ use super::connections::handshakes;
 use super::finding::Finding;
 use super::generator::resources;
 use super::phrases::{
-    larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
+    TRY, larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
 };
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
@@ -14,8 +14,8 @@ use crate::symptoms::server::ServerQueriesDropped;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::OutageKind;
 
-/// Of what a target answered, a rate with which to look for its limit.
-const TRY: f64 = 0.8;
+/// Of the rate asked for, one that shows whether the share lost depends on it.
+const ANOTHER: f64 = 0.7;
 /// So long a run shows that as many queries are answered each second.
 const RUN_NS: u64 = 10_000_000_000;
 /// How much longer to wait for late responses.
@@ -327,8 +327,11 @@ pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
         Some(burst_ns) => format!("after a burst of {}", latency(burst_ns as f64)),
         None => "all the time".into(),
     };
+    let turns = it.turns.map_or_else(String::new, |(part, of)| {
+        format!(", or answers {} of {} in turn", count(part), count(of))
+    });
     let mut seen = format!(
-        "the target admits a fixed rate: {} were answered {when}, {} of the queries lost, \
+        "the target admits a fixed rate{turns}: {} were answered {when}, {} of the queries lost, \
          and none waited there: p50 {} against the shortest {}",
         rate(it.admitted_qps),
         share(number_lost(figures), figures.counts.offered),
@@ -345,10 +348,21 @@ pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
                    drops them at once limits the rate of queries or responses, or a device on the \
                    path does: the rate is that of the limit, not what the server can do";
     let diagnosis = Diagnosis::new("rate limit", State::Problem, seen, matters)
+        .cures(it.turns.and_then(|_| another_rate(figures)))
         .cures(lift_rate_limits())
-        .cure(Cure::words(lower_rate(figures, 0.8)))
+        .cure(Cure::words(lower_rate(figures, TRY)))
         .cure(more_sources(figures));
     Some(diagnosis.into())
+}
+
+/// A run that distinguishes a limit on the rate from servers that take turns.
+fn another_rate(figures: &Figures<'_>) -> Option<Cure> {
+    let asked = figures.rate_asked()?;
+    Some(Cure::words(format!(
+        "send at another rate, --rate {}: if the same share is lost, servers or threads behind the \
+         target's address take turns, and some do not answer: query them one by one",
+        plain((ANOTHER * asked).max(1.0))
+    )))
 }
 
 /// A run that shows whether each source address has its own limit.
@@ -364,14 +378,21 @@ fn more_sources(figures: &Figures<'_>) -> Cure {
 pub(super) fn slots_held(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.slots_held.as_ref()?, &symptoms.figures);
     let overflow = it.overflow.as_ref();
+    let why = match (it.at_once_ns, overflow) {
+        (Some(at_ns), _) => format!(
+            ", those of all slots at once: from {} on nothing came back until they had timed out",
+            seconds(at_ns)
+        ),
+        (None, Some(it)) => format!(", {}", sign_in_words(it)),
+        (None, None) => String::new(),
+    };
     let seen = format!(
-        "{} of {} outstanding slots were held by lost queries ({} timed out after {} each){}{}",
+        "{} of {} outstanding slots were held by lost queries ({} timed out after {} each){}{why}",
         decimal(it.held, 0),
         count(it.slots),
         count(figures.counts.timeouts),
         latency(figures.record.scenario.timeout_ns as f64),
         it.of_burst.map_or_else(String::new, when_lost),
-        overflow.map_or_else(String::new, |it| format!(", {}", sign_in_words(it)))
     );
     let state = match it.are_many() {
         true => State::Problem,
@@ -379,18 +400,20 @@ pub(super) fn slots_held(symptoms: &Symptoms<'_>) -> Option<Finding> {
     };
     let matters = "a lost query holds its slot until it times out, and no other query is sent from \
         it: the rate is lower than what the target can take";
-    let more = it.slots.saturating_mul(2);
-    let cures = match overflow {
-        Some(_) => full_buffer(figures),
-        None => vec![Cure::throng(format!("--outstanding {more}"))],
+    let more = Cure::throng(format!("--outstanding {}", it.slots.saturating_mul(2)));
+    let shorter = Cure::throng("--timeout 1s");
+    let open_loop = Cure::words(format!(
+        "use the open loop, which has no slots: --rate {}",
+        plain(figures.achieved_qps.max(1.0))
+    ));
+    let cures = match (overflow, &symptoms.slots_exhausted) {
+        // As many more would be held too.
+        (_, Some(_)) => vec![open_loop, shorter],
+        (Some(_), _) => [full_buffer(figures), vec![shorter, open_loop]].concat(),
+        (None, _) => vec![more, shorter, open_loop],
     };
-    let diagnosis = Diagnosis::new("slots held by lost queries", state, seen, matters)
-        .cures(cures)
-        .cure(Cure::throng("--timeout 1s"))
-        .cure(Cure::words(format!(
-            "or use the open loop, which has no slots: --rate {:.0}",
-            figures.achieved_qps
-        )));
+    let topic = "slots held by lost queries";
+    let diagnosis = Diagnosis::new(topic, state, seen, matters).cures(cures);
     Some(diagnosis.into())
 }
 

@@ -13,6 +13,9 @@ use crate::symptoms::instances::SomeInstances;
 /// Names that are named of a longer list.
 const NAMED_MAX: usize = 5;
 
+/// Of what a target answered, a rate with which to look for its limit.
+pub(super) const TRY: f64 = 0.8;
+
 /// Four times the receive buffer that this tool asks for by default.
 pub(super) const BUFFER_OCTETS: u64 = 16 << 20;
 
@@ -176,6 +179,21 @@ pub(super) fn exempt_generator() -> Cure {
         Place::NamedConf,
         "rate-limit { exempt-clients { GENERATOR; }; };",
     )
+}
+
+/// What treats clients over datagrams each in another way.
+pub(super) fn by_source(figures: &Figures<'_>) -> Vec<Cure> {
+    let threads = Cure::words(
+        "check the threads and the processes of the target, and the servers behind it: source \
+         ports are divided among them, and one of them is slow or stopped",
+    );
+    let addresses = Cure::words(
+        "let the server answer all addresses of --local-address (BIND: allow-query { any; };)",
+    );
+    match figures.record.scenario.local_addresses.len() {
+        0 | 1 => vec![threads],
+        _ => vec![addresses, threads],
+    }
 }
 
 /// How servers answer the generator at any rate.

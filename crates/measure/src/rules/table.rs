@@ -146,7 +146,7 @@ static OUTAGES: &[Rule] = rules! {
     "queue outgrew the timeout" says(losses::timeout_outgrown) if [TimeoutOutgrown] => Server,
         in_every_verdict(), does_not_know("what in the target was short: observe it");
     "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
-        silent_if(&[RulesBroken, TimeoutOutgrown]), unless(&[TargetStarved]), in_every_verdict(),
+        silent_if(&[RulesBroken, TimeoutOutgrown]), unless(&[StarvedOutages]), in_every_verdict(),
         does_not_know("whether the target or the path to it was down, or a limit was exceeded");
     "no message ID, and clients without response" says(generator::no_message_id)
         if [NoMessageId, UnservedByTarget] => Generator,
@@ -164,6 +164,9 @@ static OUTAGES: &[Rule] = rules! {
     "servers' shared CPU used up" says(server::service_cpu) if [ServiceCpuUsedUp] => Server,
         unless(&[RateHeld]), silent_if(&[ServerCpuUsedUp]), in_every_verdict(), with_load(),
         does_not_know("which of them needs more of it");
+    "more responses far late than the host explains" says(tail::far_tail)
+        if [FarTail, TailBeyondHost] => Unknown, unless(&[FellBehind]),
+        does_not_know("what in the target held them up, and what the host adds");
 };
 
 static GENERATOR: &[Rule] = rules! {
@@ -178,7 +181,8 @@ static GENERATOR: &[Rule] = rules! {
     "queries left late" says(generator::late_sends) if [LateSends] => Generator,
         unless(&[LossesBeyondGenerator]), does_not_know("what kept the worker from running");
     "target kept from its CPU" says(host::target_starved) if [TargetStarved] => Generator,
-        unless(&[RateHeld, FewSlots]), does_not_know("what the target does with all of its CPUs");
+        unless(&[RateHeld, FewSlots, LossesBeyondGenerator]),
+        does_not_know("what the target does with all of its CPUs");
     "agents left late" says(generator::late_agents) if [LateAgents], in_every_verdict();
     "waiting in this host" says(generator::waits_in_host) if [WaitsInHost];
     "CPU steal" says(host::steal) if [Steal];
@@ -265,6 +269,8 @@ static SERVERS: &[Rule] = rules! {
 static LOAD: &[Rule] = rules! {
     "queries lost in the warm-up hold slots" says(losses::slots_stuck) if [SlotsStuck]
         => Outstanding, in_every_verdict(), does_not_know("what the warm-up lost them to");
+    "lost queries hold nearly all slots" says(losses::slots_held) if [SlotsHeld, SlotsExhausted]
+        => Unknown, does_not_know("what loses them: the open loop shows it");
     "lost queries hold slots" says(losses::slots_held) if [SlotsHeld] => Outstanding,
         in_every_verdict(), does_not_know("where they were lost");
     "only empty responses in time" says_each(answers::empty_responses)

@@ -231,7 +231,9 @@ fn expected_by_chance(figures: &Figures<'_>, experience: &ClientExperience, with
     let responses = counts.responses as f64;
     let of_others = (counts.offered as f64 - mean * without as f64).max(responses);
     let lost = 1.0 - per(responses, of_others);
-    let least = i32::try_from(least).unwrap_or(i32::MAX);
+    // In a closed loop, those of a client's slots are sent at a time, and lost together.
+    let slots = figures.outstanding.unwrap_or(1) / figures.record.scenario.clients.max(1);
+    let least = i32::try_from(least.div_ceil(slots.max(1))).unwrap_or(i32::MAX);
     experience.asked() as f64 * lost.powi(least)
 }
 

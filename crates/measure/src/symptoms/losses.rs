@@ -7,7 +7,7 @@ use super::Figures;
 use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::generator::{self, worst_agents};
-use super::host::received_but_dropped;
+use super::host::{received_but_dropped, target_starved};
 use super::significance::{self, EVENTS_MIN};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
@@ -46,6 +46,10 @@ const USUAL_VARIANCE: f64 = 2.0;
 const LIMITED_MIN: f64 = 0.02;
 /// From this share of the responses on, truncation belongs to such a limit.
 const TRUNCATED_MIN: f64 = 0.01;
+/// Servers or threads that take turns are seldom more.
+const TURNS_MAX: u64 = 10;
+/// Of turns, the share differs by no more than this part of the queries.
+const TURNS_APART: f64 = 0.000_5;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Responses in a bin that are enough to tell.
 const PLATEAU_RESPONSES: f64 = 5.0;
@@ -67,6 +71,10 @@ const OF_TIMEOUT: u64 = 5;
 const HELD_MIN: f64 = 0.01;
 /// From this share of the slots on, they set the rate.
 const HELD_MAX: f64 = 0.1;
+/// From this share of the slots on, hardly any is left for queries that are answered...
+const NEARLY_ALL: f64 = 0.9;
+/// ... and with this share of the queries lost, it is what loses them that sets the rate.
+const OF_ALL: f64 = 0.1;
 /// Queries that a receive buffer of Linux' default size holds: each takes 768 bytes of 212,992.
 pub(crate) const BURST_QUERIES: f64 = 250.0;
 /// How long the burst takes with which a closed loop may begin.
@@ -210,6 +218,8 @@ pub(crate) struct RateLimited {
     pub(crate) admitted_qps: f64,
     /// How long all queries were answered before that; none if the rate was fixed from the start.
     pub(crate) burst_ns: Option<u64>,
+    /// Queries answered of how many, where the share is as exact as taking turns makes it.
+    pub(crate) turns: Option<(u64, u64)>,
     pub(crate) p50_ns: u64,
     pub(crate) shortest_ns: u64,
 }
@@ -222,7 +232,13 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     let share = per(number_lost(figures) as f64, figures.counts.offered as f64);
     let is_udp = figures.record.scenario.transport == Transport::Udp;
     let is_lossy = share >= LIMITED_MIN && queries_lost(figures).is_some();
-    if !is_udp || !figures.record.is_open_loop() || !is_lossy || waiting(figures).is_some() {
+    // Where queries waited, or found no room to do so, the target is slow, or a part of it is.
+    let is_slow = || {
+        waiting(figures)
+            .or_else(|| dropped_by_target(figures))
+            .is_some()
+    };
+    if !is_udp || !figures.record.is_open_loop() || !is_lossy || is_slow() {
         return None;
     }
     let timeline = figures.record.timeline.as_ref()?;
@@ -243,6 +259,7 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
         truncated: if are_many { truncated } else { 0 },
         admitted_qps,
         burst_ns: (from > 0 && burst > 0).then(|| burst as u64 * timeline.width_ns()),
+        turns: turns(&bins[from..]),
         p50_ns: figures.service_p50_ns.unwrap_or(0),
         shortest_ns: figures.path_ns.unwrap_or(0),
     })
@@ -250,6 +267,20 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
 
 fn answered_in(bin: &Bin) -> u64 {
     bin.due - bin.lost.min(bin.due)
+}
+
+/// Queries answered of how many at most `TURNS_MAX`, where that is the share in these bins. A load
+/// without peaks does not distinguish it from a fixed rate.
+fn turns(bins: &[Bin]) -> Option<(u64, u64)> {
+    let due: u64 = bins.iter().map(|bin| bin.due).sum();
+    let answered: u64 = bins.iter().map(answered_in).sum();
+    let apart = (due as f64 * TURNS_APART).max(1.0);
+    let is_share = |part: u64, of: u64| {
+        let exact = due as f64 * part as f64 / of as f64;
+        (answered as f64 - exact).abs() <= apart
+    };
+    let mut each = (2..=TURNS_MAX).flat_map(|of| (1..of).map(move |part| (part, of)));
+    each.find(|(part, of)| is_share(*part, *of))
 }
 
 /// Queries a second that were answered in these bins, if some were lost, and as many were answered
@@ -375,9 +406,39 @@ pub(super) fn beyond_generator(figures: &Figures<'_>) -> Option<LossesBeyondGene
     let unanswered = figures.unanswered();
     let beyond = unanswered.saturating_sub(received_but_dropped(figures));
     let is_most = 2 * beyond > unanswered && beyond > figures.counts.not_sent.run_ended;
-    let are_many = significance::is_above(beyond, figures.counts.sent, LOSS_MAX);
-    let is_explained = may_starve_target(figures) || sends_bursts(figures);
+    let are_many = significance::is_above(beyond, figures.counts.sent, LOSS_MAX)
+        || slots_held(figures).is_some_and(|it| it.are_many());
+    let has_stalled =
+        may_starve_target(figures) || sends_bursts(figures) || target_starved(figures).is_some();
+    let is_explained = has_stalled && 2 * losses_of_stalls_max(figures) >= beyond;
     (is_most && are_many && !is_explained).then_some(LossesBeyondGenerator)
+}
+
+/// Queries that a host which stalls can have lost at most. Datagrams are dropped by full buffers,
+/// which its kernel counts, or answered after their timeout; nothing else loses them while the
+/// target waits for its CPU. Connections let queries time out, and are not closed by it.
+fn losses_of_stalls_max(figures: &Figures<'_>) -> u64 {
+    let counts = figures.counts;
+    if figures.record.scenario.transport.has_connections() {
+        return counts.timeouts;
+    }
+    let network = &figures.record.network;
+    let is_counted = ["Udp.InDatagrams", "Udp6.InDatagrams"];
+    let is_counted = is_counted.iter().any(|it| network.kernel.contains_key(*it));
+    // A target in a network namespace of its own has counters of its own.
+    let of_target = figures
+        .record
+        .host_use
+        .as_ref()
+        .and_then(|it| it.target_udp_drops);
+    let is_known = is_counted && figures.target_is_local() || of_target.is_some();
+    match is_known {
+        true => {
+            let dropped = figures.of_udp("RcvbufErrors").max(of_target.unwrap_or(0));
+            dropped + network.kernel_counter("Softnet.Dropped") + counts.late
+        }
+        false => counts.timeouts,
+    }
 }
 
 /// A target on this host waits for the CPUs for which the generator waits. Where it is unknown how
@@ -554,6 +615,15 @@ pub(super) fn outages_of_generator(figures: &Figures<'_>) -> Option<OutagesOfGen
     Outages::of_kinds(figures, &kinds).map(OutagesOfGenerator)
 }
 
+/// A target that waited for a CPU for at least half of the time that its outages took.
+pub(crate) struct StarvedOutages;
+
+pub(super) fn starved_outages(figures: &Figures<'_>) -> Option<StarvedOutages> {
+    let outages = outages_of_target(figures)?;
+    let waited_ns = target_starved(figures)?.waited * figures.record.measured_ns as f64;
+    (2.0 * waited_ns >= outages.0.alike_ns as f64).then_some(StarvedOutages)
+}
+
 /// Those of one side.
 macro_rules! outages_of {
     ($($Type:ident)+) => {$(
@@ -579,6 +649,8 @@ pub(crate) struct SlotsHeld {
     pub(crate) overflow: Option<SignOfLoad>,
     /// Queries lost of those sent in the first 0.1 s, and of all, where the record has it.
     pub(crate) of_burst: Option<(u64, u64)>,
+    /// When the queries in all slots were lost, after which nothing came back.
+    pub(crate) at_once_ns: Option<u64>,
 }
 
 impl SlotsHeld {
@@ -600,7 +672,46 @@ pub(super) fn slots_held(figures: &Figures<'_>) -> Option<SlotsHeld> {
             false => None,
         },
         of_burst: of_burst(figures),
+        at_once_ns: lost_at_once_ns(figures, slots),
     })
+}
+
+/// Such queries held nearly all slots: what lost them, and not the number of slots, set the rate.
+pub(crate) struct SlotsExhausted;
+
+pub(super) fn slots_exhausted(figures: &Figures<'_>) -> Option<SlotsExhausted> {
+    let it = slots_held(figures)?;
+    let is_of_burst = it
+        .of_burst
+        .is_some_and(|(of_burst, all)| 2 * of_burst > all);
+    // Of a path that loses few at random, more slots make up for those held.
+    let are_nearly_all = it.held >= NEARLY_ALL * it.slots as f64
+        && number_lost(figures) as f64 >= OF_ALL * figures.counts.offered as f64;
+    let is_known = it.overflow.is_some() || is_of_burst;
+    let is_shown = it.at_once_ns.is_some() || are_nearly_all && !is_known;
+    is_shown.then_some(SlotsExhausted)
+}
+
+/// Where nearly all slots were lost in the time of a burst, after responses had come, and then
+/// none came for half of the timeout: full buffers and paths that lose answer the others.
+fn lost_at_once_ns(figures: &Figures<'_>, slots: u64) -> Option<u64> {
+    let timeline = figures.record.timeline.as_ref()?;
+    let width_ns = timeline.width_ns();
+    let silent = (figures.record.scenario.timeout_ns / 2 / width_ns) as usize;
+    let window = (BURST_NS / width_ns) as usize;
+    let bins = timeline.bins();
+    let lost_all = |from: &usize| {
+        let (before, after) = bins.split_at(*from);
+        let burst = after.get(..window)?;
+        let then = after.get(window..window + silent)?;
+        let has_answered = before.iter().any(|bin| bin.responses > 0);
+        let lost: u64 = burst.iter().map(|bin| bin.lost).sum();
+        let is_all = lost as f64 >= NEARLY_ALL * slots as f64;
+        let is_silent = then.iter().all(|bin| bin.responses == 0);
+        (has_answered && is_all && is_silent).then_some(())
+    };
+    let first = (0..bins.len()).find(|it| window > 0 && lost_all(it).is_some());
+    Some(first? as u64 * width_ns)
 }
 
 /// Slots of a closed loop that queries of the warm-up hold, which got no response.

@@ -62,8 +62,10 @@ pub(super) fn silent_names(figures: &Figures<'_>) -> Option<SilentNames> {
         && asked.sent_least >= ASKED_MIN
         && lost_of_others <= LOST_OF_OTHERS_MAX
         && are_most;
+    // A connection that ends takes queries with it whatever their names are.
+    let are_of_connections = 2 * figures.counts.connection_losses > number_lost(figures);
     let silent = losses.most.iter().filter(|it| it.is_silent());
-    is_shown.then(|| SilentNames {
+    (is_shown && !are_of_connections).then(|| SilentNames {
         silent: asked.silent,
         counted: losses.counted,
         questions: losses.questions,

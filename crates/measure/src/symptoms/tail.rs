@@ -1,6 +1,8 @@
 //! Responses far later than most: how many, and in which pattern.
 
 use super::Figures;
+use super::generator::{late_sends, out_of_cpu};
+use super::host::target_starved;
 use super::instances::{self, SomeInstances};
 use super::significance::{self, EVENTS_MIN};
 use crate::histogram::Histogram;
@@ -34,6 +36,10 @@ const APART: usize = 2;
 /// Spans are periodic from that many on, if their distances differ by no more than that factor.
 const PERIODS_MIN: usize = 3;
 const PERIODS_ALIKE: f64 = 1.25;
+/// A host that made a response late by a latency held up a query by this part of it at least...
+const OF_LATENESS: u64 = 4;
+/// ... and that many times the share of the time in which it stalled is more than it explains.
+const TIMES_STALLED: f64 = 2.0;
 /// At most this share of the clients that chance would choose have late responses where they are
 /// a pattern.
 const OF_CHANCE: f64 = 0.6;
@@ -90,6 +96,28 @@ pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
     of_pattern
         .or_else(|| later(above(TIMES, LATENCY_NS_MIN)))
         .or_else(|| later(group_from(service, above(TIMES_OF_GROUP, LATENCY_NS_MIN))?))
+}
+
+/// So many responses were far late that a host which stalls does not explain them.
+pub(crate) struct TailBeyondHost;
+
+/// Of an open loop: queries that a stalled host held up left late too, and a target that waits for
+/// its CPU holds up those of that time.
+pub(super) fn tail_beyond_host(figures: &Figures<'_>) -> Option<TailBeyondHost> {
+    let it = far_tail(figures).filter(FarTail::is_much)?;
+    let distributions = &figures.record.total.distributions;
+    let lateness = &distributions.send_lateness;
+    let late = per(
+        number_from(lateness, it.from_ns / OF_LATENESS) as f64,
+        lateness.count() as f64,
+    );
+    let starved = target_starved(figures);
+    let has_stalled = late_sends(figures).is_some() || out_of_cpu(figures).is_some();
+    let starved_share = starved.as_ref().map_or(0.0, |it| it.waited);
+    let tail = per(it.number as f64, distributions.service.count() as f64);
+    let is_beyond = tail >= TIMES_STALLED * (late + starved_share);
+    let is_shown = (has_stalled || starved.is_some()) && !figures.has_no_time_left();
+    (figures.record.is_open_loop() && is_shown && is_beyond).then_some(TailBeyondHost)
 }
 
 /// Where a group of values begins, at `least_ns` or later, that a gap divides from all before it.

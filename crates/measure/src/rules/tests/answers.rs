@@ -35,3 +35,13 @@ fn rcodes_that_are_no_use_are_named_with_the_servers_settings() {
     told(&record, "SERVFAIL").warning("1.50 % of the responses", "recursive-clients 10000;");
     told(&record, "REFUSED").warning("(1,500)", "allow-query { any; };");
 }
+
+#[test]
+fn refusals_of_most_queries_are_looked_for_below_what_was_answered() {
+    let mut record = in_time(10_000.0);
+    record.total.counts.rcodes = Default::default();
+    record.total.counts.rcodes.record_many(5, 99_000);
+    record.total.counts.rcodes.record_many(0, 1_000);
+    let cures = told(&record, "REFUSED").cures;
+    assert!(cures[0].how.contains("--rate 80:"), "{cures:#?}");
+}

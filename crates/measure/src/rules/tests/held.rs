@@ -133,3 +133,38 @@ fn places_held_by_lost_queries_are_named() {
         "timeout 1s",
     );
 }
+
+/// 100 slots, whose queries were all lost each time that they timed out.
+fn lost_all() -> RunRecord {
+    let mut record = record((0..10).map(|i| interval(i, &[(MS, 100)])).collect());
+    lose(&mut record, 200);
+    change_last(&mut record, |it| {
+        it.in_flight_ns += 99 * 10 * u128::from(SECOND)
+    });
+    record
+}
+
+#[test]
+fn where_nearly_all_slots_were_lost_more_of_them_are_no_cure() {
+    let mut record = lost_all();
+    let evidence = "of 100 outstanding slots were held by lost queries (200 timed out after";
+    let verdict = judged(&record, Limit::Unknown, evidence, "--rate 100");
+    let advice = verdict.advice.join("; ");
+    assert!(!advice.contains("--outstanding 200"), "{advice}");
+    // All at once, after others had been answered, and then none: whatever else waited.
+    let mut timeline = Timeline::new();
+    let answered = crate::timeline::Bin {
+        due: 1_000,
+        sent: 1_000,
+        responses: 1_000,
+        ..Default::default()
+    };
+    timeline.add(500 * MS, &answered);
+    timeline.lose(510 * MS, 100);
+    timeline.lose(5_600 * MS, 100);
+    timeline.add(9_990 * MS, &answered);
+    record.timeline = Some(timeline);
+    let at_once = "throughout the run (0 were asked in the first 0.1 s), those of all slots at \
+                   once: from 0.5";
+    judged(&record, Limit::Unknown, at_once, "open loop");
+}

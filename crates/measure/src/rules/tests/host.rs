@@ -76,3 +76,55 @@ fn the_quota_of_the_own_container_is_called_that() {
     let evidence = "the CPU quota of this container was used up 57 times";
     judged(&record, Limit::Generator, evidence, "limits.cpu");
 }
+
+/// `late_and_lossy` on a host whose kernel counted datagrams, and dropped as many.
+fn dropped_by_buffers(drops: u64) -> RunRecord {
+    let mut record = late_and_lossy(7 * MS, Some(0.13));
+    let kernel = &mut record.network.kernel;
+    kernel.insert("Udp.InDatagrams".into(), 100_000);
+    kernel.insert("Udp.RcvbufErrors".into(), drops);
+    record
+}
+
+#[test]
+fn a_host_is_not_blamed_for_losses_that_none_of_its_buffers_dropped() {
+    assert_eq!(judge(&dropped_by_buffers(15_000)).limit, Limit::Generator);
+    assert_ne!(judge(&dropped_by_buffers(300)).limit, Limit::Generator);
+    // The same where the target alone waited for its CPU.
+    let mut waited = dropped_by_buffers(300);
+    waited.host_use = starved(0.1, 0.98).host_use;
+    assert_ne!(judge(&waited).limit, Limit::Generator);
+    waited.network.kernel.clear();
+    assert_eq!(judge(&waited).limit, Limit::Generator);
+}
+
+#[test]
+fn a_host_is_not_blamed_for_connections_that_the_target_ended() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Tcp.into();
+    record.host_use = starved(0.4, 0.98).host_use;
+    change_last(&mut record, |interval| {
+        interval.connections_open = 10;
+        interval.counts.connections.closed_by_target = 781;
+        interval.counts.offered += 5_000;
+        interval.counts.sent += 5_000;
+        interval.counts.connection_losses += 5_000;
+    });
+    judged(&record, Limit::Server, "ended 781 connections", "idle time");
+    // Queries that timed out may have waited for the target.
+    change_last(&mut record, |interval| {
+        interval.counts.timeouts += 5_000;
+        interval.counts.connection_losses = 0;
+    });
+    assert_eq!(judge(&record).limit, Limit::Generator);
+}
+
+#[test]
+fn an_outage_is_the_hosts_where_the_target_waited_as_long() {
+    let mut down = limited(|bin| if bin < 500 { 10 } else { 0 });
+    down.host_use = starved(0.06, 0.98).host_use;
+    let seen = "no response for 5.00 s";
+    judged(&down, Limit::Server, seen, "check why the target stopped");
+    down.host_use = starved(0.5, 0.98).host_use;
+    assert_eq!(judge(&down).limit, Limit::Generator);
+}

@@ -115,3 +115,15 @@ fn names_that_are_too_few_to_matter_are_told_beside_the_limit() {
         "{verdict:#?}"
     );
 }
+
+#[test]
+fn names_whose_connections_ended_are_not_named() {
+    let mut record = by_name(&half(), &[(5_000, 5_000), (5_000, 0)]);
+    record.scenario.transport = Transport::Tcp.into();
+    change_last(&mut record, |interval| {
+        interval.counts.connection_losses = interval.counts.timeouts;
+        interval.counts.timeouts = 0;
+    });
+    let said = judge(&record).evidence.join("; ");
+    assert!(!said.contains("names"), "{said}");
+}

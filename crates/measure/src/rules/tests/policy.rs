@@ -7,11 +7,42 @@ use crate::timeline::Bin;
 
 #[test]
 fn a_fixed_rate_of_responses_is_a_limit_whatever_its_bucket_is() {
-    let evidence = "the target admits a fixed rate: 500.0 qps were answered all the time, 50.00 %";
+    let evidence = "the target admits a fixed rate, or answers 1 of 2 in turn: 500.0 qps were \
+                    answered all the time, 50.00 %";
     // One after the other, and at once at the beginning of each second.
     judged(&limited(|_| 5), Limit::Server, evidence, "exempt-clients");
     let bucket = limited(|bin| if bin % 100 < 50 { 10 } else { 0 });
     judged(&bucket, Limit::Server, evidence, "exempt-clients");
+}
+
+#[test]
+fn a_share_as_of_turns_is_not_distinguished_from_a_rate_and_another_rate_shows_it() {
+    let evidence = "the target admits a fixed rate, or answers 9 of 10 in turn: 900.0 qps";
+    judged(&limited(|_| 9), Limit::Server, evidence, "--rate 700");
+    // No number of servers that take turns answers 52.5 %.
+    let other = limited(|bin| 5 + u64::from(bin % 4 == 0));
+    let verdict = judged(
+        &other,
+        Limit::Server,
+        "a fixed rate: 525.0",
+        "exempt-clients",
+    );
+    assert!(
+        !verdict.advice.join("; ").contains("--rate 700"),
+        "{verdict:#?}"
+    );
+}
+
+#[test]
+fn a_target_whose_buffers_were_full_admits_no_fixed_rate() {
+    let mut record = limited(|_| 7);
+    record.scenario.target = "127.0.0.1:53".into();
+    record
+        .network
+        .kernel
+        .insert("Udp.RcvbufErrors".into(), 2_000);
+    let verdict = judge(&record);
+    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
 }
 
 #[test]
@@ -146,7 +177,8 @@ fn a_fixed_rate_is_seen_between_the_sends_of_a_generator_that_was_late() {
             },
         );
     }
-    let evidence = "the target admits a fixed rate: 300.0 qps were answered";
+    let evidence =
+        "the target admits a fixed rate, or answers 2 of 5 in turn: 300.0 qps were answered";
     judged(&record, Limit::Server, evidence, "exempt-clients");
 }
 

@@ -241,8 +241,21 @@ fn clients_that_get_nothing_are_no_fixed_rate_of_responses() {
         &record,
         Limit::Server,
         "2 of 8 clients got no response",
-        "--local-a",
+        "source ports are divided",
     );
     let said = verdict.evidence.join("; ");
     assert!(!said.contains("fixed rate"), "{said}");
+}
+
+#[test]
+fn clients_of_a_closed_loop_that_lost_a_few_bursts_are_no_limit_of_clients() {
+    let mut record = limited(|bin| if bin % 2 == 0 { 10 } else { 0 });
+    record.scenario.clients = 8;
+    record.scenario.arrival = Arrival::Closed {
+        outstanding: 80,
+        rate_qps_max: None,
+    };
+    serve(&mut record, 4, 4);
+    let verdict = judge(&record);
+    assert!(!verdict.evidence[0].contains("at all"), "{verdict:#?}");
 }

@@ -250,3 +250,20 @@ fn servers_that_were_left_for_others_are_no_rate_that_was_held() {
     let few = answered(|counts| counts.stub.failovers.timed_out = 12);
     assert_eq!(judge(&few).limit, Limit::Rate);
 }
+
+#[test]
+fn more_late_responses_than_a_busy_host_explains_are_not_the_hosts() {
+    let mut record = open_loop(&[(100_000, 800), (200 * MS, 200)], 10_000.0);
+    record.groups[0].experience = None;
+    late(&mut record, 4 * MS);
+    busy(&mut record, 0.3);
+    record.workers[0].cpu_wait_ns = Some(8 * record.measured_ns / 100);
+    let evidence = "20.00 % of the responses (";
+    judged(&record, Limit::Unknown, evidence, "run the names apart");
+    // Where as many queries left as late, the host held them up.
+    change_last(&mut record, |interval| {
+        let lateness = &mut interval.distributions.send_lateness;
+        lateness.record_many(100 * MS, 20_000);
+    });
+    assert_eq!(judge(&record).limit, Limit::Generator);
+}
