@@ -24,6 +24,7 @@ mod generator;
 mod host;
 mod load;
 mod losses;
+mod losses_by_client;
 mod losses_by_name;
 #[cfg(test)]
 pub(crate) mod observed_situations;

@@ -16,6 +16,7 @@ pub(crate) mod host;
 pub(crate) mod instances;
 pub(crate) mod load;
 pub(crate) mod losses;
+pub(crate) mod losses_by_client;
 pub(crate) mod losses_by_name;
 pub(crate) mod path;
 pub(crate) mod scrapes;
@@ -34,6 +35,7 @@ use generator::*;
 use host::*;
 use load::*;
 use losses::*;
+use losses_by_client::*;
 use losses_by_name::*;
 use path::*;
 use scrapes::*;
@@ -151,6 +153,9 @@ symptoms! {
     /// queries, and half of all that were lost, while the others lost 5 % at most. Much: over 0.1 %
     /// of the queries got no response.
     silent_names: SilentNames = losses_by_name::silent_names, much if SilentNames::are_many;
+    /// Some of at least four clients, over datagrams in the open loop, lost at least 10 % of their
+    /// queries, each half as many as the worst, and the others a twentieth of that at most.
+    losses_of_some_clients: LossesOfSomeClients = losses_by_client::losses_of_some_clients;
     /// One of several agents, alone on its host, lost over 0.1 % of its queries, and those are 95 %
     /// of all that were lost. Much: over 0.1 % of the queries of all agents.
     losses_of_one_agent: LossesOfOneAgent = losses::losses_of_one_agent,

@@ -1,9 +1,9 @@
 //! The table of rules, in the order in which they decide.
 
-use super::losses_by_name;
 use super::worth;
 use super::{Rule, WITHOUT_QUEUE};
 use super::{answers, connections, generator, host, load, losses, path, server, set_up, tail};
+use super::{losses_by_client, losses_by_name};
 use crate::limit::Limit::*;
 use crate::symptoms::Symptom::*;
 
@@ -131,8 +131,12 @@ static OUTAGES: &[Rule] = rules! {
     "losses by name" says(losses_by_name::silent_names) if [SilentNames] => Server,
         in_every_verdict(),
         does_not_know("whether a rule, a zone or an upstream of these names is the reason");
+    "losses by client" says(losses_by_client::losses_of_some_clients)
+        if [LossesOfSomeClients] => Server, silent_if(&[SilentNames, UnservedClients]),
+        unless(&[OwnReceiveDrops, OutagesOfGenerator, StarvedOutages]), in_every_verdict(),
+        does_not_know("whether a part of the target or a limit on each source loses them");
     "fixed rate of responses" says(losses::rate_limited) if [RateLimited] => Server,
-        silent_if(&[SilentNames, UnservedClients]),
+        silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("whether the target limits it or a device on the path");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
@@ -294,7 +298,7 @@ static LOAD: &[Rule] = rules! {
     WITHOUT_QUEUE says(losses::without_queue) if [QueriesLost] => Unknown,
         silent_if(&[
             SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops,
-            LossesOfOneAgent,
+            LossesOfOneAgent, LossesOfSomeClients,
             HandshakesRefused, UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget,
             OutagesOfNetwork, OutagesOfGenerator, TimeoutOutgrown, ModelLosses
         ]),

@@ -18,6 +18,7 @@ mod lateness;
 mod listen_queue;
 mod load;
 mod losses;
+mod losses_by_client;
 mod losses_by_name;
 mod message_ids;
 mod not_sent;
