@@ -245,6 +245,9 @@ symptoms! {
     flows_refused: FlowsRefused = host::flows_refused;
     /// Frames that left AF_XDP and were dropped by the interface or its peer.
     frames_dropped_beyond: FramesDroppedBeyond = host::frames_dropped_beyond;
+    /// At least three ICMP destination unreachable messages came to a host with a target elsewhere,
+    /// none of a closed port, where over 0.1 % of the queries got no response.
+    rejections: Rejections = path::rejections;
     /// Over 1 % of the TCP segments of the run's connections, or of one agent's, were sent again.
     /// Much: of those of all.
     retransmissions: Retransmissions = path::retransmissions, much if Retransmissions::are_of_run;

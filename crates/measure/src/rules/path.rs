@@ -8,6 +8,24 @@ use crate::simulation::ModelledServer;
 use crate::symptoms::path::{ModelLimit, ModelLosses};
 use crate::symptoms::{Figures, Symptoms};
 
+/// What a firewall says that rejects. The kernel counts it for all programs of its namespace.
+pub(super) fn rejections(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.rejections.as_ref()?;
+    let figures = &symptoms.figures;
+    let seen = format!(
+        "{} (ICMP destination unreachable) came to this host and named no closed port, as when a \
+         firewall rejects queries (administratively prohibited) or a router has no route: of {} \
+         without response",
+        counted(it.messages, "rejection"),
+        counted(figures.counts.lost(), "query")
+    );
+    let matters = "a firewall or a router that rejects queries sends few such messages a second, \
+                   and drops the other queries: the target never gets them";
+    let look = "tcpdump -c 3 -vni any 'icmp[0] = 3 or icmp6[0] = 1'  (sender and reason)";
+    let diagnosis = Diagnosis::new("rejections", State::Problem, seen, matters);
+    Some(diagnosis.cure(Cure::shell(look)).into())
+}
+
 pub(super) fn retransmissions(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.retransmissions.as_ref()?;
     let whose = match it.are_of_run() {

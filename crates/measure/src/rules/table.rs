@@ -109,6 +109,8 @@ static WORTH: &[Rule] = rules! {
         in_every_verdict(), does_not_know("whether the path or the target delayed them");
     "one HTTP error for most queries" says(answers::http_errors) if [HttpErrors] => Unknown,
         in_every_verdict(), does_not_know("what the server does with requests that it accepts");
+    "rejections, and no response" says(path::rejections) if [Rejections, NothingAnswered]
+        => Network, does_not_know("which device rejects, unless the messages are looked at");
     "no response" concludes(worth::nothing_answered) if [NothingAnswered] => Unknown,
         does_not_know("whether the target is down, silent or out of reach");
     "too short" concludes(worth::short_window) if [ShortWindow] => Unknown,
@@ -208,6 +210,7 @@ static NETWORK: &[Rule] = rules! {
     "flows refused" says(host::flows_refused) if [FlowsRefused];
     "frames dropped" says(host::frames_dropped_beyond) if [FramesDroppedBeyond],
         in_every_verdict();
+    "queries rejected" says(path::rejections) if [Rejections], in_every_verdict();
     "segments lost" says(path::retransmissions) if [Retransmissions] => Network,
         silent_if(&[UnservedByTarget]), does_not_know("where on the path they were lost");
     "model of a server busy" concludes(path::model_limit) if [ModelLimit] => Server,

@@ -3,11 +3,14 @@
 use super::Figures;
 use super::generator::worst_agents;
 use super::load;
+use super::losses::queries_lost;
 use super::significance;
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::simulation::{ModelledServer, SimulatedNetwork};
 
+/// Fewer ICMP errors may be of what others sent.
+const REJECTIONS_MIN: u64 = 3;
 /// From this share of TCP segments on, retransmissions set the pace.
 const RETRANSMITTED_MAX: f64 = 0.01;
 /// From this share of the workers' time on, modelled workers are the limit.
@@ -16,6 +19,22 @@ const BUSY: f64 = 0.98;
 const DROPPED_MAX: f64 = 0.001;
 /// Of a model, fewer queries lost than this share are not worth a verdict.
 const LOSS_MAX: f64 = 0.001;
+
+/// ICMP errors beside queries that were lost, without those that name a closed port. Hosts send one
+/// a second or so, however many datagrams they reject.
+pub(crate) struct Rejections {
+    pub(crate) messages: u64,
+}
+
+pub(super) fn rejections(figures: &Figures<'_>) -> Option<Rejections> {
+    let of_kernel = |name: &str| figures.record.network.kernel_counter(name);
+    let all = of_kernel("Icmp.InDestUnreachs") + of_kernel("Icmp6.InDestUnreachs");
+    let messages = all.saturating_sub(figures.counts.port_unreachable);
+    // On loopback they are those of any program.
+    let may_be_of_run = !figures.target_is_local() && messages >= REJECTIONS_MIN;
+    let is_shown = may_be_of_run && queries_lost(figures).is_some();
+    is_shown.then_some(Rejections { messages })
+}
 
 /// Segments that the run's own connections lost (TCP_INFO): those of the whole host may be of
 /// others.

@@ -46,3 +46,23 @@ fn what_a_full_listen_queue_of_this_host_dropped_is_not_lost_by_the_path() {
     record.scenario.target = "127.0.0.1:53".to_owned();
     assert_eq!(judge(&record).limit, Limit::Server);
 }
+
+#[test]
+fn what_a_firewall_rejects_is_evidence_and_the_reason_where_nothing_came_back() {
+    let mut record = in_time(10_000.0);
+    lose(&mut record, 5_000);
+    let kernel = &mut record.network.kernel;
+    kernel.insert("Icmp.InDestUnreachs".into(), 10);
+    let seen = "10 rejections (ICMP destination unreachable) came to this host";
+    told(&record, "rejections").problem(seen, "tcpdump");
+    let said = judge(&record).evidence;
+    assert!(said.iter().any(|it| it.starts_with(seen)), "{said:#?}");
+    // Those of a closed port are counted by themselves; a few are of others.
+    let mut closed = record.clone();
+    change_last(&mut closed, |it| it.counts.port_unreachable = 9);
+    assert!(found_on(&closed, "rejections").is_none());
+    // None of the queries was answered.
+    let mut all = limited(|_| 0);
+    all.network.kernel.insert("Icmp.InDestUnreachs".into(), 10);
+    judged(&all, Limit::Network, "10 rejections", "tcpdump");
+}
