@@ -5,7 +5,7 @@
 
 use super::finding::Finding;
 use super::phrases::{
-    TRY, at_instances, exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room,
+    at_instances, exempt_generator, lift_rate_limits, list, lower_rate, send_one, with_room,
 };
 use crate::counts::error_codes::http_status;
 use crate::counts::{Counts, Unexpected, rcode_name};
@@ -130,7 +130,7 @@ fn truncated(figures: &Figures<'_>) -> (&'static str, Vec<Cure>) {
 fn refused_at_times(figures: &Figures<'_>, answered: f64) -> Vec<Cure> {
     let below = Cure::words(format!(
         "{}: if fewer are refused then, a limit on the rate refuses them",
-        lower_rate(figures, TRY * answered)
+        lower_rate(figures, answered)
     ));
     [below]
         .into_iter()

@@ -12,12 +12,10 @@ use crate::symptoms::{Figures, Symptoms};
 
 /// Of what a target answered, a rate that leaves it time.
 const BELOW_LIMIT: f64 = 0.7;
-/// Of what a target answered, a rate with which to look for its limit.
-const TRY: f64 = 0.8;
 
 pub(super) fn fell_behind(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
     let figures = &symptoms.figures;
-    let lower = lower_rate(figures, TRY);
+    let lower = lower_rate(figures, 1.0);
     Some(match symptoms.fell_behind.as_ref()? {
         FellBehind::Slots(in_use) => {
             let evidence = format!(

@@ -4,7 +4,7 @@ use super::connections::handshakes;
 use super::finding::Finding;
 use super::generator::resources;
 use super::phrases::{
-    TRY, larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
+    larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
 };
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
@@ -123,7 +123,7 @@ pub(super) fn timeout_outgrown(symptoms: &Symptoms<'_>) -> Option<Finding> {
                    the time, but queries that were given up";
     let answered_qps = (counts.responses + counts.late) as f64 / figures.window_s;
     let diagnosis = Diagnosis::new("queue", State::Problem, seen, matters);
-    let advice = rate_below_limit(TRY * answered_qps);
+    let advice = rate_below_limit(answered_qps);
     Some(diagnosis.cure(Cure::words(advice)).into())
 }
 
@@ -350,7 +350,7 @@ pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let diagnosis = Diagnosis::new("rate limit", State::Problem, seen, matters)
         .cures(it.turns.and_then(|_| another_rate(figures)))
         .cures(lift_rate_limits())
-        .cure(Cure::words(lower_rate(figures, TRY)))
+        .cure(Cure::words(lower_rate(figures, 1.0)))
         .cure(more_sources(figures));
     Some(diagnosis.into())
 }

@@ -14,7 +14,7 @@ use crate::symptoms::instances::SomeInstances;
 const NAMED_MAX: usize = 5;
 
 /// Of what a target answered, a rate with which to look for its limit.
-pub(super) const TRY: f64 = 0.8;
+const TRY: f64 = 0.8;
 
 /// Four times the receive buffer that this tool asks for by default.
 pub(super) const BUFFER_OCTETS: u64 = 16 << 20;
@@ -135,15 +135,15 @@ pub(super) fn times(number: u64) -> String {
     }
 }
 
-/// How to find the limit from below.
-pub(super) fn rate_below_limit(rate_qps: f64) -> String {
+/// How to find a limit above the rate that was answered from below.
+pub(super) fn rate_below_limit(answered_qps: f64) -> String {
     format!(
         "find its limit from below: --rate {}",
-        plain(rate_qps.max(1.0))
+        plain((TRY * answered_qps).max(1.0))
     )
 }
 
-/// How to send a share of what was answered.
+/// The same where this share of what came back was of use.
 pub(super) fn lower_rate(figures: &Figures<'_>, share: f64) -> String {
     match figures.record.scenario.replay.is_some() {
         true => "lower --speed to find its limit".to_owned(),

@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use super::Figures;
 use super::host::received_but_dropped;
+use super::losses::LOSS_MAX;
 use super::significance;
 use crate::counts::{ConnectionFailures, Connections};
 use crate::experience::ClientExperience;
 use crate::histogram::Histogram;
 use crate::interval::per;
 
-/// From this share of the queries on, what was lost with or for lack of a connection matters.
-const LOST_MAX: f64 = 0.001;
 /// Chance may leave this share of the clients without a response.
 const CHANCE_MAX: f64 = 0.05;
 /// With fewer responses a connection, few of them live at a time, unless their number is held.
@@ -265,7 +264,7 @@ pub(super) fn handshakes_refused(figures: &Figures<'_>) -> Option<HandshakesRefu
     let is_most = 2 * lost >= counts.lost();
     (refused.total() > 0).then(|| HandshakesRefused {
         refused,
-        are_cause: is_most && significance::is_above(lost, counts.offered, LOST_MAX),
+        are_cause: is_most && significance::is_above(lost, counts.offered, LOSS_MAX),
     })
 }
 
@@ -300,7 +299,7 @@ pub(super) fn rules_broken(figures: &Figures<'_>) -> Option<RulesBroken> {
     let closed = figures.record.connections().closed_for_violation.total();
     let is_habit = closed > figures.record.scenario.clients;
     let lost = counts.connection_losses;
-    let is_much = is_habit || significance::is_above(lost, counts.sent, LOST_MAX);
+    let is_much = is_habit || significance::is_above(lost, counts.sent, LOSS_MAX);
     // Clients without a connection send nothing, which is no outage of the target's.
     let explains = 2 * lost >= counts.lost().saturating_sub(counts.not_sent.total());
     (closed > 0).then_some(RulesBroken {
@@ -330,7 +329,7 @@ pub(super) fn connections_ended(figures: &Figures<'_>) -> Option<ConnectionsEnde
     (number > 0 && (is_habit || lost > 0)).then(|| ConnectionsEnded {
         number,
         is_habit,
-        cost_queries: significance::is_above(lost, counts.sent, LOST_MAX),
+        cost_queries: significance::is_above(lost, counts.sent, LOSS_MAX),
     })
 }
 

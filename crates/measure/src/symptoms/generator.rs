@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::Figures;
 use super::figures::BUSY_SHARE_WHEN_LATE;
 use super::host::has_quota_used_up;
+use super::losses::LOSS_MAX;
 use super::significance;
 use crate::agent_counts::AgentCounts;
 use crate::counts::{NotSent, SendFailures};
@@ -22,8 +23,6 @@ pub(super) const CPU_WAIT_SHARE_MAX: f64 = 0.10;
 pub(super) const CPU_WAIT_SHARE_LATE: f64 = 0.05;
 /// With fewer queries, the p99 is the lateness of one of them.
 const LATENESS_QUERIES_MIN: u64 = 200;
-/// Share of the offered queries that may be missing before it matters.
-const SHORTFALL_MAX: f64 = 0.001;
 /// An agent is later than the others from this many times their lateness on.
 const TIMES_LATER: u64 = 4;
 /// From this share of the latency on, timestamps say that it is more this host's than the target's.
@@ -359,7 +358,7 @@ pub(super) fn no_message_id(figures: &Figures<'_>) -> Option<NoMessageId> {
     let number = figures.counts.not_sent.no_free_id;
     (number > 0).then(|| NoMessageId {
         number,
-        are_many: significance::is_above(number, figures.counts.offered, SHORTFALL_MAX),
+        are_many: significance::is_above(number, figures.counts.offered, LOSS_MAX),
     })
 }
 
@@ -433,7 +432,7 @@ fn refusal_of(
     buffer_errors: u64,
 ) -> Option<Refusal> {
     let is_counted = buffer_errors >= send_failed / 2;
-    if !significance::is_above(send_failed, offered, SHORTFALL_MAX) || is_counted {
+    if !significance::is_above(send_failed, offered, LOSS_MAX) || is_counted {
         return None;
     }
     // Names every field, so that a new one cannot be forgotten here.
@@ -490,7 +489,7 @@ pub(crate) enum NotSentReason {
 impl NotSentQueries {
     /// True if `number` of those offered is more than can be ignored.
     pub(crate) fn are_many(number: u64, offered: u64) -> bool {
-        number as f64 > SHORTFALL_MAX * offered as f64
+        number as f64 > LOSS_MAX * offered as f64
     }
 }
 

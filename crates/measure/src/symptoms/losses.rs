@@ -8,7 +8,7 @@ use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::generator::{self, worst_agents};
 use super::host::{received_but_dropped, target_starved};
-use super::significance::{self, EVENTS_MIN};
+use super::significance::{self, DEVIATIONS, EVENTS_MIN};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
@@ -25,8 +25,6 @@ const WAITING_MIN: f64 = 8.0;
 const OF_ONE_AGENT: f64 = 0.95;
 /// Queries wait if half of them take this many times as long as the fastest.
 const QUEUED: u64 = 2;
-/// Deviations that are no chance.
-const DEVIATIONS: f64 = 3.29;
 /// Responses scatter this many times less than random losses would leave them: with as many bins
 /// as below, chance does that less than once in a thousand times (chi-squared).
 const PLATEAU: f64 = 3.0;
@@ -59,8 +57,6 @@ const MOST_LATE: f64 = 0.5;
 const BINS_BEFORE: usize = 10;
 /// Latency of this share of the timeout grows beyond it.
 const OUTGROWN: f64 = 0.5;
-/// From this share of the queries on, those that an outage met decide.
-const MET_MAX: f64 = 0.001;
 /// From this share of the window on, outages decide.
 const LENGTH_MAX: f64 = 0.01;
 /// Outages do not decide if more than this many times what they met was lost outside of them.
@@ -535,7 +531,7 @@ impl Outages {
         let met: u64 = all.iter().map(|it| it.lost + it.late).sum();
         let length_ns: u64 = all.iter().map(|it| it.length_ns()).sum();
         let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
-        let is_much = is_long || significance::is_above(met, figures.counts.offered, MET_MAX);
+        let is_much = is_long || significance::is_above(met, figures.counts.offered, LOSS_MAX);
         // Most of what was lost was lost at other times: that is what the run shows first.
         let is_beside = figures.outages.outside.lost > OUTSIDE_MAX * met;
         is_longest.then(|| Outages {

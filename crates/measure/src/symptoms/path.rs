@@ -3,7 +3,7 @@
 use super::Figures;
 use super::generator::worst_agents;
 use super::load;
-use super::losses::queries_lost;
+use super::losses::{LOSS_MAX, queries_lost};
 use super::significance;
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
@@ -17,8 +17,6 @@ const RETRANSMITTED_MAX: f64 = 0.01;
 const BUSY: f64 = 0.98;
 /// More datagrams dropped than this share, and the modelled queue was too short for the load.
 const DROPPED_MAX: f64 = 0.001;
-/// Of a model, fewer queries lost than this share are not worth a verdict.
-const LOSS_MAX: f64 = 0.001;
 
 /// ICMP errors beside queries that were lost, without those that name a closed port. Hosts send one
 /// a second or so, however many datagrams they reject.

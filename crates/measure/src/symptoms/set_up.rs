@@ -2,13 +2,12 @@
 //! connections are short-lived.
 
 use super::Figures;
+use super::load::RATE_HELD;
 use super::significance;
 use crate::interval::per;
 
 /// More failed attempts than this share, and they are what the run shows.
 const FAILED_MAX: f64 = 0.001;
-/// A rate counts as held from this share on.
-const RATE_HELD: f64 = 0.99;
 /// From this share of what is possible on, set-up and queries together account for the clients.
 const ACCOUNTED: f64 = 0.9;
 /// Times to set up a connection contain a queue from this many times the shortest on.

@@ -13,7 +13,7 @@ const CHANCE_MAX: f64 = 0.01;
 /// What cannot be ruled out with this probability of error is possible.
 pub(crate) const POSSIBLE: f64 = 0.05;
 /// Deviations of a normal distribution that one median in a thousand exceeds, to either side.
-const DEVIATIONS: f64 = 3.29;
+pub(super) const DEVIATIONS: f64 = 3.29;
 /// Queries of which a median tells something: of fewer, the least and the greatest are both on one
 /// side of it more often than once in a thousand times.
 pub(crate) const EVENTS_MIN: u64 = 11;

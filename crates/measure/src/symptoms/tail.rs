@@ -98,7 +98,7 @@ pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
         .or_else(|| later(group_from(service, above(TIMES_OF_GROUP, LATENCY_NS_MIN))?))
 }
 
-/// So many responses were far late that a host which stalls does not explain them.
+/// More responses were far late than a host which stalls explains.
 pub(crate) struct TailBeyondHost;
 
 /// Of an open loop: queries that a stalled host held up left late too, and a target that waits for
