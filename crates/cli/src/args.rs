@@ -327,7 +327,7 @@ pub(crate) struct ResponderArguments {
     #[arg(long, value_name = "TRANSPORT:IP:PORT", required = true, value_delimiter = ',',
           value_parser = listen)]
     pub(crate) listen: Vec<Listen>,
-    /// Allow to listen on public addresses, and on all addresses at once (0.0.0.0, ::)
+    /// Allow listening on public addresses, and on all addresses at once (0.0.0.0, ::)
     #[arg(long)]
     pub(crate) allow_public: bool,
     /// Most responses a second over UDP to each network (/24 of IPv4, /56 of IPv6); 1,000 where

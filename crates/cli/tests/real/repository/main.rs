@@ -11,6 +11,7 @@ mod citation;
 mod copy;
 mod dependencies;
 mod image;
+mod installed;
 mod notices;
 mod package;
 mod prepare;
