@@ -1,5 +1,5 @@
-//! The Helm chart and the kustomizations of `deploy`: taken by the API server, installed, changed
-//! and removed.
+//! The Helm chart and the kustomizations of `deploy`: taken by the API server, which knows the
+//! Prometheus operator's objects, installed, changed and removed.
 
 use testing::prepared;
 
@@ -14,20 +14,30 @@ pub(crate) const CASES: &[Case] = &[(
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const PAGE: &str = include_str!("../../../../../docs/kubernetes.md");
 
-/// `INSTALL` is the command of the documents. The API server learns of rights some time after they
-/// were given or taken.
+/// `INSTALL` is the command of the documents. `OPERATOR` has the definitions of the Prometheus
+/// operator's objects. The API server learns of these, and of rights that were given or taken, some
+/// time later.
 const LINES: &str = r#"
 set -eu
 mkdir FOLDER && cd FOLDER
 export HELM_CACHE_HOME=$PWD HELM_CONFIG_HOME=$PWD HELM_DATA_HOME=$PWD
 helm() { HELM "$@" 2>>said; }
 kubectl create namespace chart >/dev/null
-dry="kubectl --namespace chart apply --dry-run=server"
-helm template throng DEPLOY/helm/throng --namespace chart --set networkPolicy.enabled=true |
-    $dry --filename=-
-for base in kubernetes grafana; do $dry --kustomize DEPLOY/$base; done
-can() { kubectl --namespace chart auth can-i create jobs --as=user --as-group=throng >/dev/null; }
 pause() { read -t 0.1 <> <(:) || :; }
+for kind in podmonitors prometheusrules; do
+    kubectl apply --server-side --filename=OPERATOR/monitoring.coreos.com_$kind.yaml >/dev/null
+    until kubectl --namespace chart get $kind >/dev/null 2>&1; do pause; done
+done
+dry="kubectl --namespace chart apply --server-side --dry-run=server"
+helm template throng DEPLOY/helm/throng --namespace chart --set networkPolicy.enabled=true \
+    --set podMonitor.enabled=true --set prometheusRule.enabled=true >all
+$dry --filename=all
+for base in kubernetes grafana prometheus; do $dry --kustomize DEPLOY/$base; done
+for field in scrapeTimeout annotations; do
+    if sed "s/$field:/un$field:/" all | $dry --filename=- >>said 2>&1; then exit 1; fi
+    grep "\.un$field: field not declared in schema" said >/dev/null
+done
+can() { kubectl --namespace chart auth can-i create jobs --as=user --as-group=throng >/dev/null; }
 if can; then exit 1; fi
 INSTALL
 until can; do pause; done
@@ -47,10 +57,16 @@ fn chart(cluster: &Cluster) {
     let install = install
         .unwrap()
         .replace("--namespace load", "--namespace chart");
+    let definitions = "prometheus-operator/monitoring.coreos.com_podmonitors.yaml";
+    let definitions = prepared::path(definitions);
     let lines = LINES
         .replace("INSTALL", &install.replace(" deploy/", " DEPLOY/"))
         .replace("DEPLOY", DEPLOY)
         .replace("FOLDER", &cluster.path("chart"))
+        .replace(
+            "OPERATOR",
+            &definitions.parent().unwrap().display().to_string(),
+        )
         .replace(
             "HELM \"",
             &format!("{} \"", prepared::path("helm/helm").display()),
@@ -61,9 +77,9 @@ fn chart(cluster: &Cluster) {
         eprintln!("{}", said.unwrap_or_default());
     }
     let printed = finished.succeeded();
-    // Five of the chart, two rights, the dashboards.
-    let taken = printed.matches(" created (server dry run)").count();
-    assert_eq!(taken, 8, "{printed}");
+    // Seven of the chart, two rights, the dashboards, a monitor.
+    let taken = printed.matches(" serverside-applied (server dry run)");
+    assert_eq!(taken.count(), 7 + 2 + 1 + 1, "{printed}");
     assert!(
         printed.contains("throng fleet run --namespace chart "),
         "{printed}"

@@ -1,6 +1,7 @@
 //! The image of Throng in pods.
 
 use measure::RunRecord;
+use serde_json::Value;
 
 use crate::Case;
 use crate::bed::Cluster;
@@ -51,21 +52,45 @@ spec:
   volumes: [{ name: names, configMap: { name: names } }]
 "#;
 
+/// The self-test of a third pod, instead.
+const TRANSPORTS: &str = "compare-transports, --transports, 'udp,tcp,dot,doh2,doh3,doq', \
+                          --queries, '300', --quiet, --format, json";
+
 fn restricted_pods(cluster: &Cluster) {
     let random = PODS.replace("VERSION", env!("CARGO_PKG_VERSION"));
     let (_, pod) = random.rsplit_once("---\n").unwrap();
     let user = "    runAsUser: 1000650000\n    runAsGroup: 1000650000\n";
     let own = pod.replace(user, "").replace("name: random", "name: own");
-    cluster.apply(&format!("{random}---\n{own}"));
-    for pod in ["random", "own"] {
+    let (before, rest) = pod.split_once("args: [").unwrap();
+    let (_, after) = rest.split_once(']').unwrap();
+    let transports = format!("{before}args: [{TRANSPORTS}]{after}");
+    let transports = transports.replace("name: random", "name: transports");
+    cluster.apply(
+        &[&random, &own, &transports]
+            .map(String::as_str)
+            .join("---\n"),
+    );
+    let logs_of = |pod: &str| {
         let pod = format!("--namespace restricted pod/{pod}");
         let ended = "--for=jsonpath={.status.containerStatuses[0].state.terminated}";
         let waited = cluster.shell(&format!("kubectl wait {ended} {pod} --timeout=300s"), "");
         let logs = cluster.kubectl(&format!("logs {pod}"));
         assert_eq!(waited.code, Some(0), "{logs}: {}", waited.stderr);
+        logs
+    };
+    for pod in ["random", "own"] {
+        let logs = logs_of(pod);
         let record = RunRecord::from_json(&logs).unwrap_or_else(|_| panic!("{pod}: {logs}"));
         let counts = &record.total.counts;
         assert!(counts.responses > 0, "{counts:?}");
+    }
+    let logs = logs_of("transports");
+    let compared: Value = serde_json::from_str(&logs).unwrap_or_else(|_| panic!("{logs}"));
+    let compared = compared["transports"].as_array().unwrap();
+    assert_eq!(compared.len(), 6, "{logs}");
+    for transport in compared {
+        let achieved = transport["median"]["achieved_qps"].as_f64();
+        assert!(achieved.is_some_and(|qps| qps > 0.0), "{transport}");
     }
     cluster.kubectl("delete namespace restricted --wait=false");
 }
