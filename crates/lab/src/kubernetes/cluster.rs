@@ -1,7 +1,6 @@
 //! What `kubectl` is asked of a fleet, with the rights and the cluster that the user's shell has.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -10,6 +9,8 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use driver::random;
 use serde_json::{Deserializer, Value, json};
+
+use super::kubectl;
 
 /// How long an answer of the API server may take.
 pub(super) const TIMEOUT: &str = "--request-timeout=30s";
@@ -183,28 +184,10 @@ impl Cluster {
     /// What it says.
     pub fn ask(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Vec<u8>, ClusterError> {
         let mut command = self.command(words);
-        command.stdin(if stdin.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| ClusterError {
+        let output = kubectl::output(&mut command, stdin).map_err(|error| ClusterError {
             what: format!("cannot run `{}`: {error}", self.kubectl[0].display()),
             hint: "install kubectl, or name the command: --kubectl oc".to_owned(),
         })?;
-        let input = child.stdin.take().zip(stdin);
-        let output = thread::scope(|scope| {
-            // It may print before it has read all.
-            scope.spawn(|| {
-                if let Some((mut to, stdin)) = input {
-                    // One that fails before it has read all says why itself.
-                    let _ = to.write_all(stdin);
-                }
-            });
-            child.wait_with_output()
-        });
-        let output = output.map_err(|error| ClusterError::of(words, &error.to_string()))?;
         match output.status.success() {
             true => Ok(output.stdout),
             false => Err(ClusterError::of(

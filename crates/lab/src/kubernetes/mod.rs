@@ -2,6 +2,7 @@
 
 mod backends;
 mod cluster;
+pub(crate) mod kubectl;
 mod manifest;
 mod pods;
 mod yaml;

@@ -9,10 +9,9 @@
 //! adopted, and objects are deleted by UID.
 
 use std::fs;
-use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +26,7 @@ use super::kubelet::KubeletProxy;
 use super::running_list::Listed;
 use super::service::Endpoints;
 use crate::files;
+use crate::kubernetes::kubectl;
 
 /// Name of all objects created.
 const NAME: &str = "server";
@@ -128,18 +128,10 @@ pub(super) fn kubectl(
 fn run(words: &[&str], stdin: Option<&str>) -> anyhow::Result<String> {
     let mut command = Command::new("kubectl");
     command.args(["--request-timeout=30s"]).args(words);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.stderr(Stdio::piped()).spawn().context(
+    let output = kubectl::output(&mut command, stdin.map(str::as_bytes)).context(
         "cannot run `kubectl`\nhint: install it, and name the cluster by KUBECONFIG or \
          ~/.kube/config",
     )?;
-    if let Some(mut input) = child.stdin.take() {
-        // If kubectl fails before it has read its input, it prints the reason.
-        let _ = input.write_all(stdin.unwrap_or_default().as_bytes());
-    }
-    let output = child
-        .wait_with_output()
-        .context("cannot wait for kubectl")?;
     let said = String::from_utf8_lossy(&output.stderr);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = match said.trim() {
