@@ -112,9 +112,12 @@ pub(crate) struct PodsArguments {
     #[arg(long, value_name = "N", value_parser = count_within::<u32>(1..=1_000))]
     pub(crate) agents: u32,
     /// Agents with which the run begins if not all --agents have reached their lead by the
-    /// --barrier-timeout of the command [default: all]
+    /// --barrier-timeout [default: all]
     #[arg(long, value_name = "N", value_parser = count_within::<u32>(1..=1_000))]
     pub(crate) min_agents: Option<u32>,
+    /// How long the lead waits for its agents [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) barrier_timeout: Option<Duration>,
     /// CPUs of each pod, its request and its limit
     #[arg(long, default_value = "1", value_name = "QUANTITY")]
     pub(crate) cpus: String,

@@ -15,12 +15,23 @@ use crate::{command_line, compare, inputs, replay, scenario};
 /// Stands for the address of a server, which is looked up where the load is generated (RFC 5737).
 const LATER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 53);
 
+/// Flags of a run that the fleet decides.
+const OF_FLEET: [&str; 6] = [
+    "--agents",
+    "--barrier-timeout",
+    "--hosts",
+    "--keys",
+    "--listen",
+    "--min-agents",
+];
+
 /// Checks a command of `throng` as far as that can be done here, and returns what it reads.
 ///
 /// # Errors
 /// It is none that agents take part in, or something is wrong with it.
 pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
     inputs::keep_all();
+    refuse_of_fleet(words)?;
     let parsed = parse(words)?;
     let runs = match &parsed.command {
         Command::Run(command) => of_run_command(command)?,
@@ -91,6 +102,7 @@ fn of_run_command(command: &RunCommand) -> Result<Vec<Vec<Group>>, Failure> {
 /// The runs of a side of a comparison.
 fn runs_of(side: &str) -> Result<Vec<Vec<Group>>, Failure> {
     let words = shlex::split(side).unwrap_or_default();
+    refuse_of_fleet(&words)?;
     let is_name = |word: &&String| ["throng", "run"].contains(&word.as_str());
     let names = words.iter().take_while(is_name).count();
     let command = compare::run_command(&words[names..])?;
@@ -146,9 +158,24 @@ fn check(run: &Run) -> Result<(), Failure> {
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
-        Some((flag, _)) => Err(Failure::usage(
-            format!("{flag} is decided by the fleet"),
-            "leave it out behind `--`; --agents and --min-agents stand before it",
-        )),
+        Some((flag, _)) => Err(of_fleet(flag)),
     }
+}
+
+/// Refuses flags among the words of a command that the fleet decides.
+fn refuse_of_fleet(words: &[String]) -> Result<(), Failure> {
+    let name = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
+    let flag = words
+        .iter()
+        .map(name)
+        .find(|it| OF_FLEET.contains(&it.as_str()));
+    flag.map_or(Ok(()), |flag| Err(of_fleet(&flag)))
+}
+
+fn of_fleet(flag: &str) -> Failure {
+    let hint = match flag {
+        "--agents" | "--barrier-timeout" | "--min-agents" => "give it before `--`",
+        _ => "leave it out: lead and agents have an address and keys of their own",
+    };
+    Failure::usage(format!("{flag} is decided by the fleet"), hint)
 }

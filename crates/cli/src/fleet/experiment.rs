@@ -45,6 +45,12 @@ pub(super) fn run(
     arguments: &FleetRunArguments,
     experiment: &ExperimentRun,
 ) -> Result<ExitCode, Failure> {
+    if arguments.pods.barrier_timeout.is_some() {
+        return Err(Failure::usage(
+            "--barrier-timeout has no effect on an experiment, which waits until all pods run",
+            "leave it out",
+        ));
+    }
     if arguments.pods.min_agents.is_some() {
         return Err(Failure::usage(
             "--min-agents cannot be used with an experiment, whose runs must have equal load",

@@ -190,7 +190,8 @@ impl Made {
             true => std::mem::take(&mut inputs.contents),
             false => Inputs::default(),
         };
-        let flags = FleetPods::flags(arguments.agents, arguments.min_agents);
+        let (agents, min_agents) = (arguments.agents, arguments.min_agents);
+        let flags = FleetPods::flags(agents, min_agents, arguments.barrier_timeout);
         let command = collected::led(&arguments.command, &flags);
         let pods = fleet_pods(arguments, command)?;
         Ok(Made {

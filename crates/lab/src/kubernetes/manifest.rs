@@ -93,13 +93,17 @@ impl FleetPods {
     }
 
     /// The flags of a command that leads that number of agents in its pod, or the fewest that are
-    /// enough.
-    pub fn flags(agents: u32, min_agents: Option<u32>) -> Vec<String> {
+    /// enough after the time that it waits for all.
+    pub fn flags(agents: u32, min_agents: Option<u32>, patience: Option<Duration>) -> Vec<String> {
         let (listen, agents) = (format!("0.0.0.0:{PORT}"), agents.to_string());
         let flags = ["--listen", &listen, "--agents", &agents, "--keys", KEYS];
         let mut flags = flags.map(str::to_owned).to_vec();
         if let Some(min) = min_agents {
             flags.extend(["--min-agents".to_owned(), min.to_string()]);
+        }
+        if let Some(patience) = patience {
+            let patience = format!("{}ms", patience.as_millis());
+            flags.extend(["--barrier-timeout".to_owned(), patience]);
         }
         flags
     }

@@ -57,7 +57,7 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
             "",
             &format!("{run} --agents 3")[..],
             "--agents is decided by the fleet",
-            "leave it out",
+            "give it before `--`",
         ),
         ("", &format!("{run} --rate none"), "none", "write queries"),
         (
@@ -82,8 +82,14 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
         (
             "",
             &format!("{run} --min-agents 1"),
-            "--min-agents has no effect",
-            "leave out --min-agents",
+            "--min-agents is decided by the fleet",
+            "give it before `--`",
+        ),
+        (
+            "",
+            &format!("{run} --keys=keys"),
+            "--keys is decided by the fleet",
+            "leave it out",
         ),
         (
             "--node-selector zone",
@@ -122,8 +128,11 @@ fn every_command_that_has_agents_can_have_them_in_pods() {
             );
         }
     }
-    let few = throng(&format!("{FLEET} --min-agents 1 -- run {asks} --rate 10")).succeeded();
-    assert!(few.contains("- \"--min-agents\"\n"), "{few}");
+    let few = format!("{FLEET} --min-agents 1 --barrier-timeout 20s -- run {asks} --rate 10");
+    let few = throng(&few).succeeded();
+    for word in ["--min-agents", "--barrier-timeout", "20000ms"] {
+        assert!(few.contains(&format!("- \"{word}\"\n")), "{few}");
+    }
     assert!(few.contains("throng/min-agents: \"1\""), "{few}");
     let side = format!("run {asks} --rate 10");
     let words = [
