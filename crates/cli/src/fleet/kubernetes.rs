@@ -7,17 +7,18 @@ use lab::kubernetes::{
     Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState, objects, to_yaml,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, ExitCode};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::causes::annotated;
 use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
-use super::watch::{Look, Watch};
+use super::watch::{Look, Watch, lead_is_gone};
 use super::{collected, experiment};
 use crate::args::fleet::{
     AttachArguments, FleetRunArguments, OfRunArguments, PodsArguments, StatusArguments,
@@ -34,6 +35,8 @@ const INPUTS_MAX: usize = 700_000;
 const NAME_MAX: usize = 40;
 /// Lines of the log that wait to be shown.
 const LINES_MAX: usize = 256;
+/// How long pods of agents may take to end after a run that lost one.
+const PODS_END_WITHIN: Duration = Duration::from_secs(5);
 /// What Kubernetes says of a container that went beyond its limit of memory.
 const OUT_OF_MEMORY: &str = "OOMKilled";
 
@@ -328,21 +331,36 @@ impl<'a> Client<'a> {
             ))
         };
         match self.follow(signals).map_err(goes_on)? {
-            Followed::IsOver => self.fetch_and_remove(),
+            Followed::IsOver => {
+                let fetched = self.fetch_and_remove();
+                match fetched.is_err() && self.has_no_lead() {
+                    true => Err(self.given_up(lead_is_gone())),
+                    false => fetched,
+                }
+            }
             Followed::Interrupted(signal) => {
                 tell!("interrupted: removing run {}", self.name);
                 self.cluster.remove(self.name)?;
                 let code = u8::try_from(BY_SIGNAL + signal);
                 Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
             }
-            Followed::IsVain(failure) => {
-                // What is wrong is said even if the cluster is gone.
-                if self.is_its_own && self.cluster.remove(self.name).is_err() {
-                    tell!("warning: run {} may still have objects there", self.name);
-                }
-                Err(failure)
-            }
+            Followed::IsVain(failure) => Err(self.given_up(failure)),
         }
+    }
+
+    /// Why there will be no result, after the objects of a run of this command were removed.
+    fn given_up(&self, failure: Failure) -> Failure {
+        // What is wrong is said even if the cluster is gone.
+        if self.is_its_own && self.cluster.remove(self.name).is_err() {
+            tell!("warning: run {} may still have objects there", self.name);
+        }
+        failure
+    }
+
+    /// True if the API server has no pod of the lead.
+    fn has_no_lead(&self) -> bool {
+        self.pods()
+            .is_ok_and(|pods| self.lead_among(&pods).is_err())
     }
 
     fn pods(&self) -> Result<Vec<Pod>, ClusterError> {
@@ -440,8 +458,8 @@ impl<'a> Client<'a> {
 
     /// Fetches the files of the result, prints what the command printed, and removes the run.
     fn fetch_and_remove(&self) -> Result<ExitCode, Failure> {
-        let pods = self.pods()?;
-        let lead = self.lead_among(&pods)?;
+        let mut pods = self.pods()?;
+        let lead = self.lead_among(&pods)?.clone();
         let offered = self
             .cluster
             .execute(&lead.name, &[THRONG, "fleet", "result"])?;
@@ -454,6 +472,9 @@ impl<'a> Client<'a> {
                 format!("`throng fleet attach {}` follows it to its end", self.name),
             ));
         };
+        if code != 0 {
+            pods = self.ended_pods(pods)?;
+        }
         let mut known = BTreeMap::new();
         let mut backends = |address: IpAddr| {
             let found = known.entry(address);
@@ -473,8 +494,29 @@ impl<'a> Client<'a> {
         // here, and what is left of the run is removed.
         let confirm = [THRONG, "fleet", "confirm"];
         let _ = self.cluster.execute_once(&lead.name, &confirm);
-        self.cluster.remove(self.name)?;
+        // The result is here also if a node is gone, and a pod with it.
+        if let Err(error) = self.cluster.remove(self.name) {
+            tell!("warning: run {} is not removed: {}", self.name, error.what);
+            tell!("hint: {}", error.hint);
+        }
         Ok(ExitCode::from(code))
+    }
+
+    /// The pods, after those of agents have ended: Kubernetes says a moment later why it ended that
+    /// of a lost one.
+    fn ended_pods(&self, mut pods: Vec<Pod>) -> Result<Vec<Pod>, ClusterError> {
+        let running = |pods: &[Pod]| -> BTreeSet<String> {
+            let agents = pods.iter().filter(|pod| pod.index.is_some());
+            let running = agents.filter(|pod| pod.state == PodState::Runs);
+            running.map(|pod| pod.name.clone()).collect()
+        };
+        // Kubernetes may replace one that ended.
+        let (first, until) = (running(&pods), Instant::now() + PODS_END_WITHIN);
+        while Instant::now() < until && !running(&pods).is_disjoint(&first) {
+            thread::park_timeout(LOOK_EVERY);
+            pods = self.pods()?;
+        }
+        Ok(pods)
     }
 
     /// A file of the result, in as many parts as the connection takes.

@@ -23,13 +23,19 @@ pub(super) struct Watch {
     noted: BTreeSet<String>,
 }
 
+/// Why a run whose lead Kubernetes has removed has no result.
+pub(super) fn lead_is_gone() -> Failure {
+    let what = "the lead's pod is gone, and the result with it: it was deleted, or its node was";
+    Failure::in_operation(what).or_hint("start the run again")
+}
+
 /// What was seen of the pods.
 pub(super) enum Look {
     /// Nothing: it is not time to look, or the cluster does not answer.
     Nothing,
     /// These.
     Pods(Vec<Pod>),
-    /// A pod that is needed cannot start.
+    /// A pod that is needed cannot start, or is gone.
     Trouble(Failure),
 }
 
@@ -70,13 +76,21 @@ impl Watch {
             }
         };
         self.silent = None;
+        let had_lead = self.has_lead();
         self.note(pods);
+        if had_lead && !self.has_lead() {
+            return Ok(Look::Trouble(lead_is_gone()));
+        }
         if let Some(trouble) = self.trouble() {
             let hint = "fix it and start the run again; `kubectl describe pod` says more";
             return Ok(Look::Trouble(Failure::usage(trouble, hint)));
         }
         let pods = self.since.iter().map(|(pod, _)| pod.clone());
         Ok(Look::Pods(pods.collect()))
+    }
+
+    fn has_lead(&self) -> bool {
+        self.since.iter().any(|(pod, _)| pod.component == "lead")
     }
 
     /// Why there will be no run, if that is so: pods cannot start, and the others are not enough.

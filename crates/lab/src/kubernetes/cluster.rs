@@ -30,7 +30,12 @@ const GET: [&str; 5] = [
 const AGAIN_MAX: u32 = 7;
 const AGAIN_FIRST: Duration = Duration::from_millis(250);
 /// What another attempt does not help.
-const FINAL: [&str; 3] = ["(Forbidden)", "(NotFound)", "cannot run `"];
+const FINAL: [&str; 4] = [
+    "(Forbidden)",
+    "(NotFound)",
+    "cannot run `",
+    "timed out waiting for the condition",
+];
 /// What kubectl says where the API server, its storage or the way to it was too busy: what was
 /// asked may have been done, or may be done by the next attempt.
 const UNANSWERED: [&str; 12] = [
@@ -120,6 +125,11 @@ fn hint(said: &str) -> String {
         (
             "violates PodSecurity",
             "the namespace refuses these pods: leave out --host-network",
+        ),
+        (
+            "timed out waiting for the condition",
+            "a pod whose node is gone stays until the node is back, or until \
+             `kubectl delete pod --force`",
         ),
         (
             "connection refused",
