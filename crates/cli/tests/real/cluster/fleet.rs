@@ -15,10 +15,6 @@ pub(crate) const CASES: &[Case] = &[
     ("a fleet has more names than a Secret takes", long),
     ("a fleet outlives the command that made it", attached),
     ("a fleet is ended by Ctrl-C, with its result", interrupted),
-    (
-        "a fleet that loses a pod ends with what is known, within bounds",
-        lost,
-    ),
     ("a fleet with its target on one node says so", beside_target),
     (
         "a fleet whose pods have too little memory says so",
@@ -58,7 +54,7 @@ kubectl --namespace NAME get jobs,pods,services,secrets --output=name >left 2>&1
 "#;
 
 /// Runs these lines of the shell; the folder that they ran in.
-fn shell(cluster: &Cluster, name: &str, lines: &str) -> (Finished, String) {
+pub(crate) fn shell(cluster: &Cluster, name: &str, lines: &str) -> (Finished, String) {
     let folder = cluster.path(name);
     let throng = crate::process::THRONG;
     let text = format!("{BEGIN}{lines}{END}");
@@ -76,17 +72,17 @@ fn shell(cluster: &Cluster, name: &str, lines: &str) -> (Finished, String) {
     (finished, folder)
 }
 
-fn read(folder: &str, name: &str) -> String {
+pub(crate) fn read(folder: &str, name: &str) -> String {
     let path = format!("{folder}/{name}");
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn record(folder: &str) -> RunRecord {
+pub(crate) fn record(folder: &str) -> RunRecord {
     RunRecord::from_json(&read(folder, "out/record.json")).unwrap()
 }
 
 /// Queries that the responder received.
-fn received(folder: &str) -> u64 {
+pub(crate) fn received(folder: &str) -> u64 {
     let printed = read(folder, "responder");
     let received = printed
         .lines()
@@ -190,38 +186,23 @@ fn interrupted(cluster: &Cluster) {
     assert_eq!(read(&folder, "left"), "");
 }
 
-/// The pod of an agent is deleted in mid-run, after the first checkpoint.
-fn lost(cluster: &Cluster) {
-    let run = "$fleet --rate 100 --duration 5m --interval 1s --record record.json \
-               >printed 2>said &\nmade=$!\n\
-               until grep -q ' 7.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
-               pod=$(kubectl --namespace NAME get pods --output=name | grep agents-1)\n\
-               kubectl --namespace NAME delete $pod --force --grace-period=0 >/dev/null 2>&1\n\
-               code=0; wait $made || code=$?; echo $code >code\n";
-    let (finished, folder) = shell(cluster, "fleet-lost", run);
-    finished.succeeded();
-    let said = read(&folder, "said");
-    assert_eq!(read(&folder, "code").trim(), "1", "{said}");
-    let record = record(&folder);
-    assert_eq!(record.ended_by, EndedBy::AgentLost, "{said}");
-    let degraded = record.degraded.as_ref().unwrap();
-    let lost = &degraded.lost[0];
-    let known = record.warmup.counts.sent + record.total.counts.sent + degraded.total.counts.sent;
-    let range = known + lost.sent..=known + lost.fate_unknown_max;
-    let received = received(&folder);
-    assert!(range.contains(&received), "{received} of {range:?}: {said}");
-    assert_eq!(read(&folder, "left"), "");
-}
-
-/// The target is the cluster's DNS, of which one node has the pod.
+/// The target is the cluster's DNS, of which one node has the pod, but while another case gives it
+/// another configuration.
 fn beside_target(cluster: &Cluster) {
     let run = "fleet=\"${fleet/--server $server/--server 10.96.0.10}\"\n\
+               nodes() { kubectl --namespace kube-system get pods --selector=k8s-app=kube-dns \
+               '--output=jsonpath={.items[*].spec.nodeName}'; }\n\
+               nodes >before\n\
                $fleet --rate 30 --duration 1s --record record.json >printed 2>said\n\
-               kubectl --namespace kube-system get pods --selector=k8s-app=kube-dns \
-               --output=jsonpath={.items[0].spec.nodeName} >node\n";
+               nodes >node\n";
     let (finished, folder) = shell(cluster, "fleet-beside", run);
     finished.succeeded();
+    assert_eq!(read(&folder, "left"), "");
     let (record, node) = (record(&folder), read(&folder, "node"));
+    if node.contains(' ') || node != read(&folder, "before") {
+        eprintln!("the pods of the cluster's DNS changed");
+        return;
+    }
     let placements = record.agents.iter().filter_map(|it| it.placement.as_ref());
     let is_shared = placements
         .into_iter()
@@ -229,7 +210,6 @@ fn beside_target(cluster: &Cluster) {
     let warning = format!("share node {node} (pods of 10.96.0.10 there: kube-system/coredns-");
     let warned = record.warnings.iter().any(|it| it.contains(&warning));
     assert_eq!(warned, is_shared, "{node}: {:?}", record.warnings);
-    assert_eq!(read(&folder, "left"), "");
 }
 
 fn out_of_memory(cluster: &Cluster) {

@@ -18,6 +18,7 @@ mod ends;
 mod fleet;
 mod image;
 mod kubelet;
+mod losses;
 
 #[allow(dead_code, reason = "the tests of the command line use the rest of it")]
 #[path = "../command_line/process.rs"]
@@ -40,7 +41,12 @@ fn servers_in_pods_are_cells_and_fleets_are_exact() {
         for case in fleet::CASES {
             scope.spawn(|| run(std::slice::from_ref(case), &cluster));
         }
+        // Not all at once: they would wait for CPUs of the nodes.
+        for cases in losses::CASES.chunks(3) {
+            scope.spawn(|| run(cases, &cluster));
+        }
     });
+    run(losses::OF_CLUSTER, &cluster);
     ends::with_its_api_server(cluster);
 }
 
