@@ -38,7 +38,8 @@ fn name_lost(record: &mut RunRecord, pods: &[Pod]) -> Option<()> {
         let position = usize::try_from(number).ok()?.checked_sub(1)?;
         let pod = agents.get(position)?.placement.as_ref()?.pod.as_ref()?;
         match &pods.iter().find(|it| it.name == *pod)?.state {
-            PodState::Failed(how) => Some(how),
+            PodState::Failed(how) => Some(how.as_str()),
+            PodState::Unheard => Some("its node does not answer"),
             _ => None,
         }
     };
@@ -83,6 +84,7 @@ fn absence(index: u32, pods: &[Pod]) -> String {
             format!("pod pending: {why}")
         }
         Some(PodState::Failed(how)) if !is_late(how) => format!("pod failed: {how}"),
+        Some(PodState::Unheard) => "its node does not answer".to_owned(),
         Some(_) => "pod came after the start".to_owned(),
     }
 }

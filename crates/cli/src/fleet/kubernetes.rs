@@ -143,6 +143,7 @@ fn word(state: &PodState) -> &'static str {
     match state {
         PodState::Waits(_) | PodState::Starts(_) | PodState::Fails(_) => "waits",
         PodState::Runs => "runs",
+        PodState::Unheard => "is on a node that does not answer",
         PodState::Succeeded => "succeeded",
         PodState::Failed(_) => "failed",
     }

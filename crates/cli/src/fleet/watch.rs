@@ -119,8 +119,13 @@ impl Watch {
         let before = std::mem::take(&mut self.since);
         for pod in pods {
             let known = before.iter().find(|(other, _)| *other == pod);
-            if let (PodState::Failed(how), None) = (&pod.state, known) {
-                tell!("pod {} on {} has failed: {how}", pod.name, pod.node);
+            let (name, node) = (&pod.name, &pod.node);
+            match (&pod.state, known) {
+                (PodState::Failed(how), None) => {
+                    tell!("pod {name} on {node} has failed: {how}");
+                }
+                (PodState::Unheard, None) => tell!("note: node {node} of pod {name} is silent"),
+                _ => {}
             }
             let since = known.map_or(now, |(_, since)| *since);
             self.since.push((pod, since));

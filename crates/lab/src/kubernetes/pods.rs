@@ -53,6 +53,8 @@ pub enum PodState {
     Fails(String),
     /// It runs.
     Runs,
+    /// It ran when its node was heard last.
+    Unheard,
     /// It has ended with exit code 0.
     Succeeded,
     /// It has ended otherwise; how.
@@ -112,6 +114,11 @@ impl PodState {
                 false => format!("{reason}: {message}"),
             }
         };
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let unmet = |kind: &str| {
+            let mut all = conditions.clone();
+            all.find(|it| it["type"] == kind && it["status"] == "False")
+        };
         match status["phase"].as_str() {
             Some("Succeeded") => PodState::Succeeded,
             Some("Failed") => {
@@ -125,17 +132,17 @@ impl PodState {
                 };
                 PodState::Failed(how)
             }
+            // These pods are ready as long as they run, until their node is silent for a while.
+            Some("Running") if !container["running"].is_null() && unmet("Ready").is_some() => {
+                PodState::Unheard
+            }
             Some("Running") => PodState::Runs,
             _ => {
                 let waiting = &container["waiting"];
                 let is_wrong = waiting["reason"]
                     .as_str()
                     .is_some_and(|it| WRONG.contains(&it));
-                let conditions = status["conditions"].as_array();
-                let unscheduled = conditions
-                    .into_iter()
-                    .flatten()
-                    .find(|it| it["type"] == "PodScheduled" && it["status"] == "False");
+                let unscheduled = unmet("PodScheduled");
                 match (unscheduled, is_wrong) {
                     (Some(condition), _) => PodState::Waits(reasons(condition)),
                     (None, true) => PodState::Fails(reasons(waiting)),
@@ -176,6 +183,15 @@ mod tests {
         let unscheduled = state(json!({"phase": "Pending", "conditions": [condition]}));
         let why = "Unschedulable: 0/3 nodes are available";
         assert_eq!(unscheduled, PodState::Waits(why.to_owned()));
+        let running = |is_ready: &str| {
+            let ready = json!({"type": "Ready", "status": is_ready});
+            let container = json!({"state": {"running": {}}});
+            json!({
+                "phase": "Running", "conditions": [ready], "containerStatuses": [container],
+            })
+        };
+        assert_eq!(state(running("True")), PodState::Runs);
+        assert_eq!(state(running("False")), PodState::Unheard);
         let killed = json!({"terminated": {"reason": "OOMKilled", "exitCode": 137}});
         let killed = json!({"phase": "Failed", "containerStatuses": [{"state": killed}]});
         assert_eq!(
