@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use proto::Instant;
@@ -498,17 +498,9 @@ impl Driver for EpollDriver {
         self.ready.reserve(READY_MAX);
         // SAFETY: the vector has room for READY_MAX more events; the kernel says how many it wrote.
         unsafe {
-            let count = libc::syscall(
-                libc::SYS_epoll_pwait2,
-                self.epoll.as_raw_fd(),
-                self.ready.as_mut_ptr().add(left),
-                READY_MAX,
-                &raw const timeout,
-                std::ptr::null::<libc::sigset_t>(),
-                0usize,
-            );
-            self.ready
-                .set_len(left + usize::try_from(count).unwrap_or(0));
+            let events = self.ready.as_mut_ptr().add(left);
+            let count = wait_for_events(self.epoll.as_fd(), events, &timeout);
+            self.ready.set_len(left + count);
         }
         self.stats.waits += 1;
     }
@@ -516,4 +508,40 @@ impl Driver for EpollDriver {
     fn stats(&self) -> DriverStats {
         self.stats
     }
+}
+
+/// Waits until there is an event or the time is over, and returns the number of events written.
+///
+/// Kernels before 5.11 lack `epoll_pwait2`, as qemu-user does, and `epoll_wait` counts in
+/// milliseconds. There `ppoll` waits for the epoll descriptor.
+///
+/// # Safety
+///
+/// `events` has room for `READY_MAX` events.
+unsafe fn wait_for_events(
+    epoll: BorrowedFd<'_>,
+    events: *mut libc::epoll_event,
+    timeout: &libc::timespec,
+) -> usize {
+    let fd = epoll.as_raw_fd();
+    let (room, time, mask) = (READY_MAX, &raw const *timeout, std::ptr::null());
+    // SAFETY: the caller vouches for the room, and the kernel only reads the time.
+    let count = unsafe {
+        let mask: *const libc::sigset_t = mask;
+        libc::syscall(libc::SYS_epoll_pwait2, fd, events, room, time, mask, 0usize)
+    };
+    if count >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS) {
+        return usize::try_from(count).unwrap_or(0);
+    }
+    let mut polled = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: as above; `polled` is one entry.
+    let count = unsafe {
+        libc::ppoll(&raw mut polled, 1, time, mask);
+        libc::epoll_wait(fd, events, READY_MAX as libc::c_int, 0)
+    };
+    usize::try_from(count).unwrap_or(0)
 }

@@ -257,6 +257,20 @@ mod tests {
     }
 
     #[test]
+    fn where_epoll_pwait2_is_missing_waits_are_as_long() {
+        let checked = std::thread::spawn(|| {
+            forbid(libc::SYS_epoll_pwait2, libc::ENOSYS);
+            let (load, options) = (Load::default(), SocketOptions::default());
+            let opened = KernelDriver::open(DriverChoice::Epoll, load, Clock::start(), options);
+            let mut driver = opened.unwrap().0;
+            let until = driver.now() + Duration::from_micros(1_500);
+            driver.wait(until);
+            assert!(driver.now() >= until);
+        });
+        checked.join().unwrap();
+    }
+
+    #[test]
     fn auto_takes_epoll_for_few_streams_and_says_why() {
         let chosen = open(DriverChoice::Auto, 1).unwrap();
         assert_eq!(chosen.kind, DriverKind::Epoll);
