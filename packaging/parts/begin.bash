@@ -1,5 +1,4 @@
-# For packaging/package and packaging/release: settings of the shell, errors, and the programs that
-# they run.
+# For the scripts of this folder: settings of the shell, errors, and the programs that they run.
 set -euo pipefail
 shopt -s inherit_errexit
 export LC_ALL=C TZ=UTC
@@ -15,6 +14,12 @@ readonly -A CURES=(
     [strip]="apt-get install binutils" [dpkg-deb]="apt-get install dpkg"
     [rpmbuild]="apt-get install rpm" [gpg]="apt-get install gnupg" [git]="apt-get install git"
     [cargo]="install Rust from https://rustup.rs" [mdbook]="run \`servers/prepare\`"
+    [python3]="apt-get install python3-pip" [readelf]="apt-get install binutils"
+    [make]="apt-get install make" [gcc]="apt-get install gcc libc6-dev"
+    [aarch64-linux-gnu-strip]="apt-get install binutils-aarch64-linux-gnu"
+    [qemu-aarch64-static]="apt-get install qemu-user-static libc6-arm64-cross"
+    [x86_64-linux-gnu-strip]="apt-get install binutils-x86-64-linux-gnu"
+    [qemu-x86_64-static]="apt-get install qemu-user-static libc6-amd64-cross"
 )
 
 fail() {

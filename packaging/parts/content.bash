@@ -4,11 +4,11 @@
 # the kind of package.
 make_content() {
     local shell
-    "$work/throng" man --output "$work/man"
+    run_throng man --output "$work/man"
     for shell in bash zsh fish; do
-        "$work/throng" completions "$shell" >"$work/completions.$shell"
+        run_throng completions "$shell" >"$work/completions.$shell"
     done
-    "$work/throng" licenses >"$work/third-party.txt"
+    run_throng licenses >"$work/third-party.txt"
     can_make mdbook "the guides as HTML" || return 0
     mdbook build --dest-dir "$work/html" "$ROOT" >"$work/mdbook.log" 2>&1 ||
         fail "mdbook: $(tail -n 1 "$work/mdbook.log")" "the site is \`mdbook build\` in $ROOT"

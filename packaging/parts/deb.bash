@@ -33,7 +33,8 @@ dependencies() {
     versions=$(readelf --version-info --wide "$1" | grep -o 'Name: [A-Z]*_[0-9.]*' | sort -u)
     for library in $libraries; do
         case $library in
-            libc.so.6 | libm.so.6 | ld-linux-*) ;;
+            # All of glibc: before 2.34 it was several.
+            libc.so.6 | libm.so.6 | libdl.so.2 | libpthread.so.0 | librt.so.1 | ld-linux-*) ;;
             libgcc_s.so.1)
                 newest=$(sed -n 's/Name: GCC_//p' <<<"$versions" | sort -V | tail -n 1)
                 depends+=("libgcc-s1 (>= $newest)")

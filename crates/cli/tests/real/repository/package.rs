@@ -302,6 +302,32 @@ fn binary_that_is_missing_or_has_paths_of_its_machine_is_not_packaged() {
 }
 
 #[test]
+fn machine_is_that_of_the_elf_header_and_another_one_is_emulated() {
+    let folder = Folder::new("package-machine");
+    let parts = format!("{PACKAGING}/parts");
+    let script = format!(
+        ". {parts}/begin.bash\n. {parts}/machine.bash\nrequire() {{ echo \"needs $*\"; }}\n\
+         uname() {{ echo x86_64; }}\nfind_machine \"$1\"\n\
+         echo \"$architecture $machine $strip ${{emulator[*]}}\"\n"
+    );
+    let script = folder.write("find.sh", script);
+    let find = |machine: u8| {
+        // 64 bits, little-endian, position-independent; without segments and sections.
+        let mut header = [0; 64];
+        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        (header[16], header[18], header[20], header[52]) = (3, machine, 1, 64);
+        let binary = folder.write(&format!("elf-{machine}"), header);
+        execute(&format!("bash {script} {binary}"))
+    };
+    assert_eq!(find(62).succeeded(), "amd64 x86_64 strip \n");
+    let arm = "needs aarch64-linux-gnu-strip qemu-aarch64-static\n\
+               arm64 aarch64 aarch64-linux-gnu-strip \
+               qemu-aarch64-static -L /usr/aarch64-linux-gnu\n";
+    assert_eq!(find(183).succeeded(), arm);
+    find(243).refused_with("is for another architecture", "x86-64 or AArch64");
+}
+
+#[test]
 fn what_lacks_its_program_is_left_out_or_refused_with_what_installs_it() {
     let folder = Folder::new("package-programs");
     let check = |call: &str| {
