@@ -193,8 +193,8 @@ fn beside_target(cluster: &Cluster) {
                nodes() { kubectl --namespace kube-system get pods --selector=k8s-app=kube-dns \
                '--output=jsonpath={.items[*].spec.nodeName}'; }\n\
                nodes >before\n\
-               $fleet --rate 30 --duration 1s --record record.json >printed 2>said\n\
-               nodes >node\n";
+               $fleet --rate 30 --duration 1s --retry 3s,6s,12s,24s --record record.json \
+               >printed 2>said\nnodes >node\n";
     let (finished, folder) = shell(cluster, "fleet-beside", run);
     finished.succeeded();
     assert_eq!(read(&folder, "left"), "");
