@@ -37,7 +37,8 @@ def views(bench):
     Instructions are those of the worker's turns in a simulated run of 20,000 queries a second for
     10 s, counted by callgrind, with `--metrics` and `--web`. Then 2 x 8 runs in turn over UDP,
     20,000 queries a second for 10 s; half of them with `--tui`, 12 browsers that follow the live
-    page, and a scrape a second. `throng compare` says whether they differ.
+    page, and a scrape a second. `throng compare` says whether they differ; these readers need
+    CPU time too, on the same machine.
     """
     rows, percent = counted(bench)
     folders = {side: bench.raw / f"views-{side}" for side in ("none", "all")}
