@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import socket
 import subprocess
 import sys
 import threading
@@ -102,7 +101,7 @@ def followed(bench, target, record, with_views):
             command, check=True, capture_output=True, timeout=SECONDS + AROUND_SECONDS_MAX
         )
         return {}
-    ports = {name: free_port() for name in ("metrics", "web")}
+    ports = {name: processes.free_port() for name in ("metrics", "web")}
     for name, port in ports.items():
         command += [f"--{name}", f"127.0.0.1:{port}"]
     with terminal([*command, "--tui"]) as process, ExitStack() as readers:
@@ -110,12 +109,6 @@ def followed(bench, target, record, with_views):
         for _ in range(BROWSERS):
             readers.enter_context(repeated(lambda: follow(ports["web"])))
         return cpu_until_ended(process)
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @contextmanager
