@@ -7,8 +7,12 @@ use measure::RunRecord;
 use crate::Case;
 use crate::bed::Cluster;
 
-/// One after the other: both change the CoreDNS of the cluster.
+/// One after the other: the first asks the DNS of the cluster, the others change it.
 pub(crate) const CASES: &[Case] = &[
+    (
+        "a fleet with its target on one node says so",
+        crate::fleet::beside_target,
+    ),
     (
         "Northflank's experiment has limits of CoreDNS, and names of three kinds",
         northflank,
