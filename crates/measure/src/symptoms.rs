@@ -178,6 +178,9 @@ symptoms! {
     /// The same while the generator was not scheduled, or out of files, memory or ports.
     outages_of_generator: OutagesOfGenerator = losses::outages_of_generator,
         much if OutagesOfGenerator::are_much;
+    /// The CPU quota of the generator's container stopped it for at least half of the time in which
+    /// it was not scheduled.
+    throttled_outages: ThrottledOutages = losses::throttled_outages;
     /// A target that is starved of its CPU waited for at least half of the time of its outages.
     starved_outages: StarvedOutages = losses::starved_outages;
     /// Clients that got no response at all while others did, by more than chance.

@@ -144,6 +144,9 @@ static OUTAGES: &[Rule] = rules! {
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
         in_every_verdict(),
         does_not_know("what the target can do with connections that stay open");
+    "outage of the generator by its CPU quota" says(host::quota_used)
+        if [OutagesOfGenerator, ThrottledOutages] => Generator, in_every_verdict(),
+        does_not_know("what the target does while the generator runs");
     "outage of the generator" says(losses::outages_of_generator)
         if [OutagesOfGenerator] => Generator, in_every_verdict(),
         does_not_know("what the target would have answered meanwhile");

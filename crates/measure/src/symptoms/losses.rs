@@ -7,7 +7,7 @@ use super::Figures;
 use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::generator::{self, worst_agents};
-use super::host::{received_but_dropped, target_starved};
+use super::host::{quota_used, received_but_dropped, target_starved};
 use super::significance::{self, DEVIATIONS, EVENTS_MIN};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
@@ -609,6 +609,15 @@ pub(super) fn outages_of_network(figures: &Figures<'_>) -> Option<OutagesOfNetwo
 pub(super) fn outages_of_generator(figures: &Figures<'_>) -> Option<OutagesOfGenerator> {
     let kinds = [OutageKind::OwnFreeze, OutageKind::NoResources];
     Outages::of_kinds(figures, &kinds).map(OutagesOfGenerator)
+}
+
+/// A quota that stopped the generator for at least half of the time that its outages took.
+pub(crate) struct ThrottledOutages;
+
+pub(super) fn throttled_outages(figures: &Figures<'_>) -> Option<ThrottledOutages> {
+    let outages = Outages::of_kinds(figures, &[OutageKind::OwnFreeze])?;
+    let throttled_ns = quota_used(figures)?.throttled_ns;
+    (2.0 * throttled_ns >= outages.alike_ns as f64).then_some(ThrottledOutages)
 }
 
 /// A target that waited for a CPU for at least half of the time that its outages took.

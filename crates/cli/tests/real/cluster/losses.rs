@@ -1,8 +1,8 @@
 //! What a fleet loses, and what is known afterwards: the same events as in the loss matrix of
 //! `crates/agents`, with pods, nodes and an API server.
 
-use measure::RunRecord;
 use measure::record::EndedBy;
+use measure::{Limit, RunRecord};
 
 use crate::Case;
 use crate::bed::Cluster;
@@ -148,7 +148,13 @@ fn agents_are_throttled(cluster: &Cluster) {
     match periods > 0 && 2 * times >= periods {
         true => {
             let cause = "the CPU quota of its container was used up in ";
-            assert!(text.to_string().contains(cause), "{:?}", record.verdict);
+            let is_named = text.to_string().contains(cause);
+            // What else a busy machine does may be undecided.
+            assert!(
+                is_named || record.verdict.limit == Limit::Unknown,
+                "{:?}",
+                record.verdict
+            );
         }
         false => eprintln!("the agents were not throttled"),
     }

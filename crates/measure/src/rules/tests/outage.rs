@@ -67,6 +67,32 @@ fn an_outage_is_the_fault_of_whoever_was_in_the_way() {
 }
 
 #[test]
+fn an_outage_while_the_quota_was_used_up_is_the_quotas() {
+    let mut record = in_time(10_000.0);
+    let kernel = &mut record.network.kernel;
+    kernel.insert("Cgroup.Throttled".into(), 30);
+    kernel.insert("Cgroup.ThrottledMicroseconds".into(), 1_600_000);
+    for (kind, is_quotas) in [
+        (OutageKind::OwnFreeze, true),
+        (OutageKind::NoResources, false),
+    ] {
+        let verdict = judged_in(&record, &[outage(kind, 20, 50)], Outside::default());
+        assert_eq!(verdict.limit, Limit::Generator, "{kind:?}");
+        let named = verdict.evidence[0].contains("CPU quota of this container");
+        assert_eq!(named, is_quotas, "{:?}", verdict.evidence);
+        let advised = verdict.advice.iter().any(|it| it.contains("limits.cpu"));
+        assert_eq!(advised, is_quotas, "{:?}", verdict.advice);
+    }
+    // Longer than the quota explains.
+    let long = judged_in(
+        &record,
+        &[outage(OutageKind::OwnFreeze, 20, 60)],
+        Outside::default(),
+    );
+    assert!(!long.evidence[0].contains("quota"), "{:?}", long.evidence);
+}
+
+#[test]
 fn an_outage_that_is_short_and_met_hardly_a_query_decides_nothing() {
     let mut short = outage(OutageKind::Silence, 20, 21);
     short.end_ns = short.begin_ns + TENTH / 2;
