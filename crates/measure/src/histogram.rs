@@ -213,6 +213,12 @@ impl Histogram {
         })
     }
 
+    /// How many values are `value_ns` or more, to the width of a bucket.
+    pub fn count_from(&self, value_ns: u64) -> u64 {
+        let above = self.buckets().filter(|(low, ..)| *low >= value_ns);
+        above.map(|(_, _, number)| number).sum::<u64>() + self.overflow()
+    }
+
     /// Index and count of the non-empty buckets, ascending.
     fn occupied(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let held = &self.buckets[self.used()];

@@ -51,18 +51,20 @@ impl Condition {
 
 /// The groups with that name, else those over that transport.
 fn positions(part: &str, groups: &[(&str, Option<Transport>)]) -> Vec<usize> {
-    let all = |are_meant: Vec<bool>| -> Vec<usize> {
-        let each = are_meant.iter().enumerate();
-        each.filter_map(|(position, is_meant)| is_meant.then_some(position))
+    let over = part.parse::<Transport>().ok();
+    let those = |by_name: bool| -> Vec<usize> {
+        let is_meant = |group: &(&str, Option<Transport>)| match by_name {
+            true => group.0 == part,
+            false => over.is_some() && group.1 == over,
+        };
+        let each = groups.iter().enumerate();
+        each.filter_map(|(position, group)| is_meant(group).then_some(position))
             .collect()
     };
-    let named = all(groups.iter().map(|group| group.0 == part).collect());
-    match (named.is_empty(), part.parse::<Transport>()) {
-        (true, Ok(transport)) => {
-            let are_over_it = groups.iter().map(|group| group.1 == Some(transport));
-            all(are_over_it.collect())
-        }
-        _ => named,
+    let named = those(true);
+    match named.is_empty() {
+        true => those(false),
+        false => named,
     }
 }
 

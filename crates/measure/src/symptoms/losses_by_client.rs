@@ -3,7 +3,6 @@
 use super::Figures;
 use super::losses::queries_lost;
 use super::significance::EVENTS_MIN;
-use crate::histogram::Histogram;
 use crate::interval::per;
 
 /// Clients that lost a smaller share of their queries are not apart from the others.
@@ -34,8 +33,8 @@ fn find(figures: &Figures<'_>) -> Option<LossesOfSomeClients> {
     let experience = figures.record.experience()?;
     let lost = &experience.unanswered_ppm;
     let (all, worst) = (lost.count(), lost.max_ns()?);
-    let some = number_above(lost, worst / OF_SOME);
-    let are_apart = number_above(lost, worst / OF_OTHERS) == some;
+    let some = lost.count_from(worst / OF_SOME + 1);
+    let are_apart = lost.count_from(worst / OF_OTHERS + 1) == some;
     let each = per(figures.counts.offered as f64, all as f64);
     let are_events = each * worst as f64 / 1e6 >= EVENTS_MIN as f64;
     let are_some = all >= CLIENTS_MIN && some as f64 <= SOME_MAX * all as f64;
@@ -49,10 +48,4 @@ fn find(figures: &Figures<'_>) -> Option<LossesOfSomeClients> {
         all,
         lost: worst as f64 / 1e6,
     })
-}
-
-/// Clients above a share, to the width of a bucket.
-fn number_above(shares: &Histogram, share_ppm: u64) -> u64 {
-    let above = shares.buckets().filter(|(low, ..)| *low > share_ppm);
-    above.map(|(_, _, number)| number).sum()
 }

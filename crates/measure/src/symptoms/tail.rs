@@ -81,7 +81,7 @@ pub(super) fn far_tail(figures: &Figures<'_>) -> Option<FarTail> {
     let p50_ns = figures.service_p50_ns?;
     let above = |times: u64, least_ns: u64| least_ns.max(times.saturating_mul(p50_ns));
     let later = |from_ns: u64| {
-        let number = number_from(service, from_ns);
+        let number = service.count_from(from_ns);
         let is_above = |share| significance::is_above(number, service.count(), share);
         (number >= EVENTS_MIN && is_above(SHARE_MIN)).then(|| FarTail {
             number,
@@ -108,7 +108,7 @@ pub(super) fn tail_beyond_host(figures: &Figures<'_>) -> Option<TailBeyondHost> 
     let distributions = &figures.record.total.distributions;
     let lateness = &distributions.send_lateness;
     let late = per(
-        number_from(lateness, it.from_ns / OF_LATENESS) as f64,
+        lateness.count_from(it.from_ns / OF_LATENESS) as f64,
         lateness.count() as f64,
     );
     let starved = target_starved(figures);
@@ -137,12 +137,6 @@ fn group_from(times: &Histogram, least_ns: u64) -> Option<u64> {
     });
     let first = starts.find(|(_, in_gap, group)| *in_gap as f64 <= IN_GAP * *group as f64);
     first.map(|(start, ..)| start)
-}
-
-/// Values from `from_ns` on, to the width of a bucket.
-fn number_from(times: &Histogram, from_ns: u64) -> u64 {
-    let late = times.buckets().filter(|(low, ..)| *low >= from_ns);
-    late.map(|(_, _, number)| number).sum::<u64>() + times.overflow()
 }
 
 fn pattern(figures: &Figures<'_>, number: u64, p50_ns: u64, from_ns: u64) -> TailPattern {
@@ -213,7 +207,7 @@ fn by_target(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
 }
 
 fn by_instance(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
-    let some = instances::that_have(figures, |it| number_from(&it.service, from_ns));
+    let some = instances::that_have(figures, |it| it.service.count_from(from_ns));
     some.map(TailPattern::Instances)
 }
 
@@ -221,7 +215,7 @@ fn by_instance(figures: &Figures<'_>, from_ns: u64) -> Option<TailPattern> {
 fn by_client(figures: &Figures<'_>, number: u64, from_ns: u64) -> Option<TailPattern> {
     let experience = figures.record.experience()?;
     let each = &experience.latency.max;
-    let (all, late) = (each.count(), number_from(each, from_ns));
+    let (all, late) = (each.count(), each.count_from(from_ns));
     // By chance, that many clients would have one at least.
     let responses = figures.record.total.distributions.service.count() as f64;
     let none = (1.0 - per(number as f64, responses)).powf(per(responses, all as f64));
