@@ -1,9 +1,5 @@
 //! The image of Throng in pods.
 
-use measure::RunRecord;
-use serde_json::Value;
-use testing::wait;
-
 use crate::Case;
 use crate::bed::Cluster;
 
@@ -13,8 +9,9 @@ pub(crate) const CASES: &[Case] = &[(
 )];
 
 /// A namespace with the strictest standard of Kubernetes, and the image as a random user, as
-/// OpenShift has it, and as its own. They ask their built-in server: another case restarts the
-/// cluster's DNS.
+/// OpenShift has it, and as its own. They ask their built-in server, because another case restarts
+/// the cluster's DNS, and their exit codes are read: containerd loses the end of the log of a
+/// container that ends on a busy machine (https://github.com/containerd/containerd/issues/7289).
 const PODS: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -43,10 +40,10 @@ spec:
     - name: throng
       image: throng:VERSION
       imagePullPolicy: Never
-      args: [run, --quiet, --format, json, --duration, 1s, --rate, "100",
-             --names, /names/names]
+      args: [run, --quiet, --queries, "300", --names, /names/names, --transport, TRANSPORT,
+             --require, responses > 0]
       volumeMounts: [{ name: names, mountPath: /names }]
-      resources: { limits: { cpu: "1", memory: 200Mi } }
+      resources: { limits: { cpu: "1", memory: 200Mi }, requests: { cpu: 100m } }
       securityContext:
         allowPrivilegeEscalation: false
         capabilities: { drop: [ALL] }
@@ -54,53 +51,29 @@ spec:
   volumes: [{ name: names, configMap: { name: names } }]
 "#;
 
-/// The self-test of a third pod, instead.
-const TRANSPORTS: &str = "compare-transports, --transports, 'udp,tcp,dot,doh2,doh3,doq', \
-                          --queries, '300', --quiet, --format, json";
-
 fn restricted_pods(cluster: &Cluster) {
-    let random = PODS.replace("VERSION", env!("CARGO_PKG_VERSION"));
-    let (_, pod) = random.rsplit_once("---\n").unwrap();
+    let all = PODS.replace("VERSION", env!("CARGO_PKG_VERSION"));
+    let (before, containers) = all.split_once("    - name: throng\n").unwrap();
+    let (container, volumes) = containers.split_once("  volumes: ").unwrap();
+    let each = ["udp", "tcp", "dot", "doh2", "doh3", "doq"].map(|transport| {
+        let container = container.replace("TRANSPORT", transport);
+        format!("    - name: {transport}\n{container}")
+    });
+    let random = format!("{before}{}  volumes: {volumes}", each.concat());
+    let (_, begin) = before.rsplit_once("---\n").unwrap();
     let user = "    runAsUser: 1000650000\n    runAsGroup: 1000650000\n";
-    let own = pod.replace(user, "").replace("name: random", "name: own");
-    let (before, rest) = pod.split_once("args: [").unwrap();
-    let (_, after) = rest.split_once(']').unwrap();
-    let transports = format!("{before}args: [{TRANSPORTS}]{after}");
-    let transports = transports.replace("name: random", "name: transports");
-    cluster.apply(
-        &[&random, &own, &transports]
-            .map(String::as_str)
-            .join("---\n"),
-    );
-    let logs_of = |pod: &str| {
-        let pod = format!("--namespace restricted pod/{pod}");
-        let ended = "--for=jsonpath={.status.containerStatuses[0].state.terminated}";
-        let waited = cluster.shell(&format!("kubectl wait {ended} {pod} --timeout=300s"), "");
-        assert_eq!(waited.code, Some(0), "{}", waited.stderr);
-        // What it printed last may be written after it is known to have ended.
-        let mut logs = String::new();
-        let is_whole = wait::is_soon(|| {
-            logs = cluster.kubectl(&format!("logs {pod}"));
-            serde_json::from_str::<Value>(&logs).is_ok()
-        });
-        let code = "get --output=jsonpath={.status.containerStatuses[0].state.terminated.exitCode}";
-        let code = || cluster.kubectl(&format!("{code} {pod}"));
-        assert!(is_whole, "{pod}, exit code {}: {logs}", code());
-        logs
-    };
+    assert!(begin.contains(user));
+    let begin = begin.replace(user, "").replace("name: random", "name: own");
+    let own = format!("{begin}{}  volumes: {volumes}", each[0]);
+    cluster.apply(&format!("{random}---\n{own}"));
     for pod in ["random", "own"] {
-        let logs = logs_of(pod);
-        let record = RunRecord::from_json(&logs).unwrap_or_else(|_| panic!("{pod}: {logs}"));
-        let counts = &record.total.counts;
-        assert!(counts.responses > 0, "{counts:?}");
-    }
-    let logs = logs_of("transports");
-    let compared: Value = serde_json::from_str(&logs).unwrap_or_else(|_| panic!("{logs}"));
-    let compared = compared["transports"].as_array().unwrap();
-    assert_eq!(compared.len(), 6, "{logs}");
-    for transport in compared {
-        let achieved = transport["median"]["achieved_qps"].as_f64();
-        assert!(achieved.is_some_and(|qps| qps > 0.0), "{transport}");
+        let pod = format!("--namespace restricted pod/{pod}");
+        let wait = "kubectl wait --for=jsonpath={.status.phase}=Succeeded --timeout=600s";
+        let logs = "kubectl logs --all-containers --prefix";
+        let show = format!("{{ kubectl get --output=yaml {pod}; {logs} {pod}; exit 1; }}");
+        cluster
+            .shell(&format!("{wait} {pod} || {show}"), "")
+            .succeeded();
     }
     cluster.kubectl("delete namespace restricted --wait=false");
 }
