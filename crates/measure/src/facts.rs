@@ -144,12 +144,28 @@ pub struct CpuUse {
     /// found, or one of them was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_udp_drops: Option<u64>,
+    /// The CPU quota of the target's control group, or of one above it; none if it has no quota, if
+    /// it shares the generator's, and if that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_quota: Option<QuotaUse>,
     /// CPU time of everything else, including stolen time, without kernel threads and interrupts.
     pub others_ns: u64,
     /// The part of it that was stolen by the hypervisor.
     pub stolen_ns: u64,
     /// The processes that used most of the rest, at most three.
     pub busiest: Vec<ProcessUse>,
+}
+
+/// How often a CPU quota stopped the processes of a control group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuotaUse {
+    /// Periods of the quota in which one of the processes ran.
+    pub periods: u64,
+    /// Those in which the quota was used up.
+    pub throttled: u64,
+    /// For how long they were stopped, nanoseconds.
+    pub throttled_ns: u64,
 }
 
 /// CPU time of one process.

@@ -294,12 +294,15 @@ fn opening(metric: Metric, intervals: &[&Interval], size: usize) -> Option<Openi
     let (first, to) = (*head.first()?, median(tail)?);
     let deviation = MAD_TO_DEVIATION * mad(tail)?;
     let distance = (first - to).abs();
-    let stands_out = distance > 3.0 * deviation && distance >= least(metric, OPENING_MIN) * to;
+    let is_far = |from: f64| (from - to).abs() >= least(metric, OPENING_MIN) * to;
+    let stands_out = distance > 3.0 * deviation && is_far(first);
     (stands_out && !goes_on(&series, cut)?).then(|| {
-        let from = metric.of_interval(intervals[0], &[]);
+        let at_once = metric.of_interval(intervals[0], &[])?;
+        let is_of_batch = is_far(at_once) && (at_once > to) == (first > to);
         Some(Opening {
             metric,
-            from: from?,
+            // An interval of a batch may be as those of the end are.
+            from: if is_of_batch { at_once } else { first },
             to,
             settled_ns: intervals[cut * size].start_ns,
         })

@@ -1,5 +1,6 @@
 //! The parsers against text as kernels print it, and the readers against this host.
 
+use measure::facts::QuotaUse;
 use testing::folder::Folder;
 
 use super::usage::{parse_busy, parse_process, parse_sockets};
@@ -335,4 +336,42 @@ fn threads_of_the_target_that_end_take_no_waits_of_others_with_them() {
     std::fs::write(folder.path("proc/77/task/77/schedstat"), "5 1500 7\n").unwrap();
     let used = before.until(&host.cpu_reading(target));
     assert_eq!(used.target_wait_ns, Some(500));
+}
+
+#[test]
+fn quota_of_the_target_is_counted_unless_it_is_the_generators_too() {
+    let udp = "  sl  local_address rem_address st queues tr:tm retrnsmt uid timeout inode\n\
+               1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2 0 12\n";
+    let stat = "77 (named) S 1 77 77 0 -1 0 1 0 0 0 70 30 0 0";
+    for (own, is_others) in [("0::/\n", true), ("0::/server\n", false)] {
+        let folder = Folder::with(
+            "host-quota",
+            &[
+                ("proc/stat", "cpu  5 1 4 100 9 2 3 6 0 0\n"),
+                ("proc/net/udp", udp),
+                ("proc/77/stat", stat),
+                ("proc/77/cgroup", "0::/server\n"),
+                ("proc/self/cgroup", own),
+                ("proc/77/fd/1", ""),
+                ("sys/fs/cgroup/server/cpu.max", "10000 100000\n"),
+                (
+                    "sys/fs/cgroup/server/cpu.stat",
+                    "nr_periods 10\nnr_throttled 2\nthrottled_usec 5000\n",
+                ),
+            ],
+        );
+        std::os::unix::fs::symlink("socket:[99]", folder.path("proc/77/fd/3")).unwrap();
+        let host = Host::at(folder.folder());
+        let target = Some("127.0.0.1:5353".parse().unwrap());
+        let before = host.cpu_reading(target);
+        let counted = "nr_periods 50\nnr_throttled 40\nthrottled_usec 3005000\n";
+        std::fs::write(folder.path("sys/fs/cgroup/server/cpu.stat"), counted).unwrap();
+        let used = before.until(&host.cpu_reading(target));
+        let quota = QuotaUse {
+            periods: 40,
+            throttled: 38,
+            throttled_ns: 3_000_000_000,
+        };
+        assert_eq!(used.target_quota, is_others.then_some(quota), "{own}");
+    }
 }

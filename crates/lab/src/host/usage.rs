@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
 use measure::RunRecord;
-use measure::facts::{CpuUse, ProcessUse};
+use measure::facts::{CpuUse, ProcessUse, QuotaUse};
+use observe::proc::{Group, Root};
 
 use super::Host;
 use crate::run::RunRequest;
@@ -55,6 +56,8 @@ struct Target {
     /// Datagrams that each of its UDP sockets, by inode, had no room for; none of a target in
     /// another network namespace.
     drops: Option<BTreeMap<u64, u64>>,
+    /// What its CPU quota has counted.
+    quota: Option<QuotaUse>,
 }
 
 /// Whose the CPU time of this host is while a run lasts.
@@ -150,9 +153,24 @@ impl Host {
     fn target_of(&self, pids: Vec<u32>) -> Target {
         Target {
             waited_ns: pids.iter().flat_map(|pid| self.waited_ns(*pid)).collect(),
+            quota: pids.iter().find_map(|pid| self.quota(*pid)),
             pids,
             drops: None,
         }
+    }
+
+    /// What the CPU quota of a process has counted, if it is not the quota of this program.
+    fn quota(&self, pid: u32) -> Option<QuotaUse> {
+        let root = Root::at(&self.root);
+        let group = Group::of(&root, pid)?;
+        let own = Group::own(&root).and_then(|it| it.quota_inode(&root));
+        let is_others = group.quota_inode(&root)? != own.unwrap_or(0);
+        let counted = group.throttled(&root).filter(|_| is_others)?;
+        Some(QuotaUse {
+            periods: counted.periods? as u64,
+            throttled: counted.throttled as u64,
+            throttled_ns: (counted.seconds * 1e9).round() as u64,
+        })
     }
 
     fn has_socket(&self, pid: u32, inodes: &[u64]) -> bool {
@@ -233,6 +251,7 @@ impl CpuReading {
             target_ns: target.map(|_| target_ticks * TICK_NS),
             target_wait_ns: later.target_waited_since(self),
             target_udp_drops: later.drops_since(self),
+            target_quota: later.quota_since(self),
             // Sums of virtual machines lag behind at times; what was found was used.
             others_ns: (busy.saturating_sub(known) * TICK_NS).max(found_ns),
             stolen_ns: later.stolen_ticks.saturating_sub(self.stolen_ticks) * TICK_NS,
@@ -255,6 +274,15 @@ impl CpuReading {
         let (now, then) = (of(self)?, of(before)?);
         let is_whole = !now.is_empty() && then.keys().all(|inode| now.contains_key(inode));
         is_whole.then(|| growth(&now, &then))
+    }
+
+    fn quota_since(&self, before: &CpuReading) -> Option<QuotaUse> {
+        let (now, then) = (self.target.as_ref()?.quota?, before.target.as_ref()?.quota?);
+        Some(QuotaUse {
+            periods: now.periods.saturating_sub(then.periods),
+            throttled: now.throttled.saturating_sub(then.throttled),
+            throttled_ns: now.throttled_ns.saturating_sub(then.throttled_ns),
+        })
     }
 
     fn is_descendant(&self, pid: u32, of: u32) -> bool {

@@ -302,7 +302,9 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
                     that is normal",
             ));
         }
-        let earlier = (each * 8 / 10).max(1);
+        // What was lost with the connections was beyond what they were for.
+        let answered = counts.sent.saturating_sub(lost) / it.number.max(1);
+        let earlier = (answered * 8 / 10).max(1);
         diagnosis = diagnosis.cure(Cure::throng(format!("--queries-per-connection {earlier}")));
     }
     let limits = Cure::words(

@@ -1,7 +1,7 @@
 //! Rules about the generator's host: stolen CPU time, and dropped packets.
 
 use super::finding::Finding;
-use super::phrases::{BUFFER_OCTETS, at_hosts, host_of, some_agents, times};
+use super::phrases::{BUFFER_OCTETS, MORE_QUOTA, at_hosts, host_of, some_agents, times};
 use crate::doctor::{Cure, Diagnosis, STEAL_PROBLEM, State};
 use crate::notation::{count, counted, decimal, latency, percent, share};
 use crate::symptoms::{Figures, Symptoms};
@@ -38,6 +38,21 @@ pub(super) fn target_starved(symptoms: &Symptoms<'_>) -> Option<Finding> {
         ))
         .cure(Cure::busiest_processes());
     Some(diagnosis.into())
+}
+
+pub(super) fn target_throttled(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let quota = &symptoms.target_throttled.as_ref()?.quota;
+    let seen = format!(
+        "the CPU quota of the target on this host was used up in {} of {}, and stopped it for {} \
+         in total",
+        count(quota.throttled),
+        counted(quota.periods, "period"),
+        latency(quota.throttled_ns as f64)
+    );
+    let matters = "a server that is stopped for the rest of each period answers late, or drops \
+                   what its receive buffers cannot hold";
+    let diagnosis = Diagnosis::new("target's quota", State::Problem, seen, matters);
+    Some(diagnosis.cure(Cure::words(MORE_QUOTA)).into())
 }
 
 pub(super) fn quota_used(symptoms: &Symptoms<'_>) -> Option<Finding> {

@@ -76,6 +76,10 @@ pub(super) fn at_hosts(figures: &Figures<'_>, hosts: &SomeHosts) -> AtHosts {
     }
 }
 
+/// Cure for a server that its CPU quota stops.
+pub(super) const MORE_QUOTA: &str = "raise the quota: cpu.max or cpu.cfs_quota_us of its control \
+    group, limits.cpu in Kubernetes, --cpus of a container";
+
 /// The host of a finding that names these agents, or none.
 pub(super) fn host_of(agents: &[usize]) -> &'static str {
     match agents.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::connections::more_clients;
 use super::finding::Finding;
-use super::phrases::{BUFFER_OCTETS, larger_server_buffers, lift_rate_limits};
+use super::phrases::{BUFFER_OCTETS, MORE_QUOTA, larger_server_buffers, lift_rate_limits};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent};
 use crate::observation::{ProgramUse, QueryUse};
@@ -137,10 +137,7 @@ fn cpu_seen(program: &ProgramUse<'_>, how: CpuUse) -> String {
 
 fn cpu_cures(program: &ProgramUse<'_>, how: CpuUse) -> Vec<Cure> {
     match how {
-        CpuUse::Throttled => vec![Cure::words(
-            "raise the quota: cpu.max or cpu.cfs_quota_us of its control group, limits.cpu in \
-             Kubernetes, --cpus of a container",
-        )],
+        CpuUse::Throttled => vec![Cure::words(MORE_QUOTA)],
         CpuUse::OneThread => more_threads(program),
         CpuUse::TakenByOthers => vec![
             Cure::busiest_processes(),

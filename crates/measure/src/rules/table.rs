@@ -170,6 +170,9 @@ static OUTAGES: &[Rule] = rules! {
     "server's CPU used up" says_each(server::cpu_used_up) if [ServerCpuUsedUp] => Server,
         unless(&[RateHeld]), in_every_verdict(), with_load(),
         does_not_know("whether it could do the same work with less");
+    "target's quota used up" says(host::target_throttled) if [TargetThrottled] => Server,
+        unless(&[RateHeld]), in_every_verdict(), with_load(),
+        does_not_know("what it could do with more of its CPUs");
     "servers' shared CPU used up" says(server::service_cpu) if [ServiceCpuUsedUp] => Server,
         unless(&[RateHeld]), silent_if(&[ServerCpuUsedUp]), in_every_verdict(), with_load(),
         does_not_know("which of them needs more of it");

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use super::Figures;
 use super::generator::worst_agents;
 use super::losses::LOSS_MAX;
+use super::server::{ALWAYS_THROTTLED, THROTTLED};
 use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
+use crate::facts::QuotaUse;
 use crate::interval::per;
 use crate::record::RunRecord;
 use crate::scenario::Transport;
@@ -121,6 +123,28 @@ pub(super) fn has_quota_used_up(figures: &Figures<'_>, position: usize) -> bool 
     kernel.is_some_and(|kernel| is_throttled_much(figures, kernel))
 }
 
+/// The CPU quota of a target on this host, which is not observed, was used up.
+pub(crate) struct TargetThrottled {
+    pub(crate) quota: QuotaUse,
+    is_much: bool,
+}
+
+impl TargetThrottled {
+    pub(crate) fn is_much(&self) -> bool {
+        self.is_much
+    }
+}
+
+pub(super) fn target_throttled(figures: &Figures<'_>) -> Option<TargetThrottled> {
+    let quota = figures.record.host_use.as_ref()?.target_quota?;
+    let share = per(quota.throttled as f64, quota.periods as f64);
+    let is_shown = share >= THROTTLED && figures.programs.is_empty();
+    is_shown.then_some(TargetThrottled {
+        quota,
+        is_much: share >= ALWAYS_THROTTLED,
+    })
+}
+
 /// A target on this host that other processes kept from its CPUs.
 pub(crate) struct TargetStarved {
     /// Seconds in each second, of all its threads.
@@ -135,6 +159,10 @@ pub(super) fn target_starved(figures: &Figures<'_>) -> Option<TargetStarved> {
 
 /// The same of a target that waited for at least that many seconds in each second.
 pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<TargetStarved> {
+    // The kernel counts the time for which a quota stops threads as theirs of waiting.
+    if target_throttled(figures).is_some_and(|it| it.is_much) {
+        return None;
+    }
     let host = service::others_on_host(figures)?;
     let waited = per(target_waited_ns(figures)? as f64, host.wall_ns as f64);
     let others = host.others_cpus();

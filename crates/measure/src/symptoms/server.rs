@@ -13,14 +13,15 @@ const FULL: f64 = 0.9;
 /// From this share on nothing of it is left: of what a quota gives that stops it in this share of
 /// its periods, and of CPUs alone.
 const USED_UP: f64 = 0.95;
-const ALWAYS_THROTTLED: f64 = 0.9;
+/// From this share of the periods on, a quota stops a server in nearly all of them.
+pub(super) const ALWAYS_THROTTLED: f64 = 0.9;
 const USED_UP_ALONE: f64 = 0.98;
 /// From this share of one CPU on, a thread is busy all the time.
 const THREAD_FULL: f64 = 0.9;
 /// Below this share of its CPUs a server has much to spare.
 const MUCH_TO_SPARE: f64 = 0.5;
 /// From this share of the periods on, a quota matters.
-const THROTTLED: f64 = 0.05;
+pub(super) const THROTTLED: f64 = 0.05;
 /// From this share of what it used on, time that threads waited for a CPU matters.
 const WAITED: f64 = 0.25;
 /// From this many CPUs on it matters at all.

@@ -23,7 +23,7 @@ pub struct Group {
 
 impl Group {
     /// That of a process.
-    pub(crate) fn of(root: &Root, pid: u32) -> Option<Group> {
+    pub fn of(root: &Root, pid: u32) -> Option<Group> {
         let text = root.text(&format!("proc/{pid}/cgroup"))?;
         Some(Group::parse(&text))
     }

@@ -38,4 +38,10 @@ fn connections_that_the_target_ends_are_a_habit_or_a_loss() {
         interval.counts.connection_losses += 5_000;
     });
     told(&record, topic).problem("5,000 queries (4.76 %", "tcp-idle-timeout");
+    // More are sent than the target answers on a connection.
+    change_last(&mut record, |interval| {
+        interval.counts.sent += 100_000;
+        interval.counts.connection_losses += 100_000;
+    });
+    told(&record, topic).problem("after 262 queries each", "--queries-per-connection 102");
 }

@@ -1,6 +1,6 @@
 //! A busy host is named before the target is blamed.
 
-use crate::facts::{CpuUse, ProcessUse};
+use crate::facts::{CpuUse, ProcessUse, QuotaUse};
 use crate::rules::situations::*;
 
 /// A target on this host that others kept waiting for a CPU.
@@ -14,6 +14,7 @@ fn starved(waited: f64, others: f64) -> RunRecord {
         target_ns: Some(seconds(0.6)),
         target_wait_ns: Some(seconds(waited)),
         target_udp_drops: None,
+        target_quota: None,
         others_ns: seconds(others),
         stolen_ns: 0,
         busiest: vec![ProcessUse {
@@ -38,6 +39,31 @@ fn a_target_that_other_processes_kept_from_its_cpu_is_the_hosts_limit() {
     in_time.host_use = starved(0.4, 0.98).host_use;
     assert_eq!(judge(&in_time).limit, Limit::Rate);
     assert!(found_on(&in_time, "target's CPU").is_some());
+}
+
+#[test]
+fn a_target_that_its_own_quota_stops_is_not_kept_from_its_cpu_by_others() {
+    let stopped_in = |throttled| {
+        let mut record = starved(0.8, 1.82);
+        busy(&mut record, 0.3);
+        let host = record.host_use.as_mut().unwrap();
+        host.target_quota = Some(QuotaUse {
+            periods: 100,
+            throttled,
+            throttled_ns: 80 * MS * throttled,
+        });
+        record
+    };
+    let evidence = "the CPU quota of the target on this host was used up in 98 of 100 periods, and \
+                    stopped it for 7.840 s in total";
+    judged(&stopped_in(98), Limit::Server, evidence, "limits.cpu");
+    // In few periods, beside others.
+    assert_eq!(judge(&stopped_in(30)).limit, Limit::Generator);
+    assert!(found_on(&stopped_in(30), "target's quota").is_some());
+    assert!(found_on(&stopped_in(1), "target's quota").is_none());
+    let mut in_time = in_time(10_000.0);
+    in_time.host_use = stopped_in(98).host_use;
+    assert_eq!(judge(&in_time).limit, Limit::Rate);
 }
 
 /// Losses at 50,000 qps on a host that sends late.
