@@ -53,8 +53,7 @@ struct Target {
     /// For how long each of its threads was ready to run but waited for a CPU; none if this kernel
     /// does not tell.
     waited_ns: BTreeMap<u32, u64>,
-    /// Datagrams that each of its UDP sockets, by inode, had no room for; none of a target in
-    /// another network namespace.
+    /// Datagrams that each of its UDP sockets, by inode, had no room for.
     drops: Option<BTreeMap<u64, u64>>,
     /// What its CPU quota has counted.
     quota: Option<QuotaUse>,
@@ -123,20 +122,28 @@ impl Host {
             return Some(self.target(address.port(), processes));
         }
         let pids = observe::auto::processes_at(address);
-        (!pids.is_empty()).then(|| self.target_of(pids))
+        let network = format!("proc/{}/net", pids.first()?);
+        let drops = self.sockets(&network, ["udp", "udp6"], address.port());
+        Some(Target {
+            drops: Some(drops.into_iter().collect()),
+            ..self.target_of(pids)
+        })
+    }
+
+    /// Inodes of the sockets on that port, with the datagrams that each had no room for.
+    fn sockets(&self, network: &str, tables: [&str; 2], port: u16) -> Vec<(u64, u64)> {
+        let tables = tables.map(|name| self.text(&format!("{network}/{name}")));
+        let rows = tables
+            .iter()
+            .flatten()
+            .flat_map(|it| parse_sockets(it, port));
+        rows.collect()
     }
 
     /// The processes that have a socket on that port.
     fn target(&self, port: u16, processes: &BTreeMap<u32, Process>) -> Target {
-        let tables = |names: [&str; 2]| {
-            let tables = names.map(|name| self.text(&format!("proc/net/{name}")));
-            let rows = tables
-                .iter()
-                .flatten()
-                .flat_map(|it| parse_sockets(it, port));
-            rows.collect::<Vec<_>>()
-        };
-        let (udp, tcp) = (tables(["udp", "udp6"]), tables(["tcp", "tcp6"]));
+        let udp = self.sockets("proc/net", ["udp", "udp6"], port);
+        let tcp = self.sockets("proc/net", ["tcp", "tcp6"], port);
         let inodes = udp.iter().chain(&tcp).map(|(inode, _)| *inode);
         let inodes: Vec<u64> = inodes.collect();
         let own = std::process::id();

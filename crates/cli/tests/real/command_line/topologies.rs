@@ -107,6 +107,10 @@ fn a_server_in_a_network_of_its_own_is_asked_and_observed_and_goes_with_it() {
         assert_eq!(counted, Some(200.0), "{transport}: {:#?}", record.warnings);
         let facts = &record.observations[1].facts;
         assert_eq!(facts.product.as_deref(), Some("BIND"), "{transport}");
+        if transport == "udp" {
+            let host = record.host_use.as_ref().unwrap();
+            assert!(host.target_udp_drops.is_some(), "{host:?}");
+        }
         let shared = "on this host, in another network namespace";
         assert!(record.warnings.iter().any(|it| it.contains(shared)));
     }
