@@ -141,7 +141,8 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
 
 fn word(state: &PodState) -> &'static str {
     match state {
-        PodState::Waits(_) | PodState::Starts(_) | PodState::Fails(_) => "waits",
+        PodState::Waits(_) | PodState::Unmade | PodState::Starts(_) | PodState::Fails(_) => "waits",
+        PodState::Gone => "gone",
         PodState::Runs => "runs",
         PodState::Unheard => "is on a node that does not answer",
         PodState::Succeeded => "succeeded",
@@ -360,8 +361,9 @@ impl<'a> Client<'a> {
 
     /// True if the API server has no pod of the lead.
     fn has_no_lead(&self) -> bool {
+        let is_there = |lead: &Pod| lead.state != PodState::Unmade;
         self.pods()
-            .is_ok_and(|pods| self.lead_among(&pods).is_err())
+            .is_ok_and(|pods| !self.lead_among(&pods).is_ok_and(is_there))
     }
 
     fn pods(&self) -> Result<Vec<Pod>, ClusterError> {
@@ -375,7 +377,10 @@ impl<'a> Client<'a> {
 
     fn lead_among<'p>(&self, pods: &'p [Pod]) -> Result<&'p Pod, Failure> {
         let lead = pods.iter().find(|pod| pod.component == "lead");
-        lead.ok_or_else(|| no_such_run(self.name))
+        match lead.map(|it| &it.state) {
+            Some(PodState::Gone) => Err(lead_is_gone()),
+            _ => lead.ok_or_else(|| no_such_run(self.name)),
+        }
     }
 
     /// Shows the log of the lead until its command has ended.
@@ -383,12 +388,15 @@ impl<'a> Client<'a> {
         let (mut shown, mut is_told, mut has_begun) = (0, false, false);
         let mut watch = Watch::new();
         loop {
-            let pods = match watch.look(|| self.pods())? {
+            let lead = match watch.look(|| self.pods())? {
                 Look::Trouble(failure) => return Ok(Followed::IsVain(failure)),
-                Look::Pods(pods) => pods,
-                Look::Nothing => Vec::new(),
+                Look::Pods(pods) => match self.lead_among(&pods) {
+                    Ok(lead) => Some(lead.clone()),
+                    Err(failure) => return Ok(Followed::IsVain(failure)),
+                },
+                Look::Nothing => None,
             };
-            let lead = match pods.into_iter().find(|pod| pod.component == "lead") {
+            let lead = match lead {
                 Some(lead) if lead.state == PodState::Runs => lead,
                 Some(lead) if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) => {
                     return Ok(Followed::IsVain(self.ended_early(&lead, shown == 0)));

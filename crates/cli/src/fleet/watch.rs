@@ -76,9 +76,13 @@ impl Watch {
             }
         };
         self.silent = None;
-        let had_lead = self.has_lead();
+        let had_lead = self.lead().is_some();
         self.note(pods);
-        if had_lead && !self.has_lead() {
+        let is_gone = match self.lead() {
+            Some(lead) => lead.state == PodState::Gone,
+            None => had_lead,
+        };
+        if is_gone {
             return Ok(Look::Trouble(lead_is_gone()));
         }
         if let Some(trouble) = self.trouble() {
@@ -89,8 +93,9 @@ impl Watch {
         Ok(Look::Pods(pods.collect()))
     }
 
-    fn has_lead(&self) -> bool {
-        self.since.iter().any(|(pod, _)| pod.component == "lead")
+    fn lead(&self) -> Option<&Pod> {
+        let mut pods = self.since.iter().map(|(pod, _)| pod);
+        pods.find(|pod| pod.component == "lead")
     }
 
     /// Why there will be no run, if that is so: pods cannot start, and the others are not enough.

@@ -47,6 +47,10 @@ pub struct Pod {
 pub enum PodState {
     /// It has no node; why.
     Waits(String),
+    /// Its Job has not made it yet.
+    Unmade,
+    /// Its Job has ended, and the pod was deleted, or its node was.
+    Gone,
     /// Its container is made ready to start; how far that is.
     Starts(String),
     /// Its container cannot be started as things are; why.
@@ -62,10 +66,32 @@ pub enum PodState {
 }
 
 impl Pod {
-    /// Those among objects.
+    /// Those among objects, and the lead that a Job has no pod for.
     pub fn all(objects: &[Value]) -> Vec<Pod> {
-        let pods = objects.iter().filter(|it| it["kind"] == "Pod");
-        pods.map(Pod::of).collect()
+        let of_kind = |kind: &'static str| objects.iter().filter(move |it| it["kind"] == kind);
+        let mut pods: Vec<Pod> = of_kind("Pod").map(Pod::of).collect();
+        let leads = of_kind("Job").map(Pod::of_job);
+        let leads = leads.filter(|it| it.component == "lead");
+        for lead in leads.collect::<Vec<_>>() {
+            let is_there = |it: &Pod| it.component == "lead" && it.run == lead.run;
+            if !pods.iter().any(is_there) {
+                pods.push(lead);
+            }
+        }
+        pods
+    }
+
+    /// The pod that a Job has not, by the name of the Job.
+    fn of_job(job: &Value) -> Pod {
+        let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ends = conditions.filter(|it| it["type"] == "Failed" || it["type"] == "Complete");
+        Pod {
+            state: match ends.any(|it| it["status"] == "True") {
+                true => PodState::Gone,
+                false => PodState::Unmade,
+            },
+            ..Pod::of(job)
+        }
     }
 
     fn of(pod: &Value) -> Pod {
@@ -91,6 +117,10 @@ impl Pod {
             PodState::Waits(why) if since > PATIENCE => {
                 Some(format!("pod {name} waits for {} s: {why}", since.as_secs()))
             }
+            PodState::Unmade if since > PATIENCE => Some(format!(
+                "Job {name} has made no pod for {} s: `kubectl describe job {name}` says why",
+                since.as_secs()
+            )),
             PodState::Starts(why) if since > START_MAX => Some(format!(
                 "pod {name} starts for {} s: {why}",
                 since.as_secs()
@@ -202,6 +232,37 @@ mod tests {
         assert_eq!(
             state(evicted),
             PodState::Failed("Evicted: low on disk".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_lead_without_a_pod_is_known_by_its_job() {
+        let object = |kind: &str, component: &str, status: Value| {
+            let labels = json!({
+                "app.kubernetes.io/component": component, "app.kubernetes.io/instance": "x",
+            });
+            let metadata = json!({"name": "x-lead", "labels": labels});
+            json!({"kind": kind, "metadata": metadata, "status": status})
+        };
+        let leads = |objects: &[Value]| -> Vec<PodState> {
+            let pods = Pod::all(objects).into_iter();
+            pods.map(|it| it.state).collect()
+        };
+        let (job, agents) = (
+            object("Job", "lead", json!({})),
+            object("Job", "agent", json!({})),
+        );
+        assert_eq!(leads(&[job.clone(), agents]), [PodState::Unmade]);
+        let pod = object("Pod", "lead", json!({"phase": "Running"}));
+        assert_eq!(leads(&[job.clone(), pod]), [PodState::Runs]);
+        let failed = json!({"conditions": [{"type": "Failed", "status": "True"}]});
+        assert_eq!(leads(&[object("Job", "lead", failed)]), [PodState::Gone]);
+        let unmade = &Pod::all(&[job])[0];
+        assert_eq!(unmade.trouble(PATIENCE), None);
+        let trouble = unmade.trouble(2 * PATIENCE).unwrap();
+        assert!(
+            trouble.starts_with("Job x-lead has made no pod for 120 s"),
+            "{trouble}"
         );
     }
 }

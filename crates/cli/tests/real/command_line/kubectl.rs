@@ -254,3 +254,37 @@ fn missing_rights_cost_a_warning_and_no_result() {
     assert_eq!(record.warnings.len(), 1, "{:?}", record.warnings);
     assert_eq!(commands.matches(" get pods ").count(), 2, "{commands}");
 }
+
+#[test]
+fn a_run_that_is_not_there_or_has_lost_its_lead_is_not_waited_for() {
+    let folder = Folder::new("kubectl-gone");
+    let script = RESULT.replace("FORBIDDEN", "none");
+    let script = script.replace("FOLDER", &folder.path(""));
+    let kubectl = folder.write("kubectl", script);
+    execute(&format!("chmod +x {kubectl}")).succeeded();
+    let failed = json!({"conditions": [{"type": "Failed", "status": "True"}]});
+    let mut job = pod("lead", None, &failed);
+    job["kind"] = json!("Job");
+    let output = folder.path("out");
+    for (objects, code, what) in [
+        (json!([]), 2, "there is no run busy in this namespace"),
+        (
+            json!([job]),
+            1,
+            "the lead's pod is gone, and the result with it",
+        ),
+    ] {
+        let list = json!({"kind": "List", "items": objects});
+        folder.write("pods", list.to_string());
+        for command in ["attach", "fetch"] {
+            let finished = throng(&format!(
+                "fleet {command} busy --kubectl {kubectl} --output {output}"
+            ));
+            let said = &finished.stderr;
+            assert_eq!(finished.code, Some(code), "{command}: {said}");
+            assert!(said.contains(what), "{command}: {said}");
+        }
+    }
+    let status = throng(&format!("fleet status --kubectl {kubectl}")).succeeded();
+    assert_eq!(status, "busy  lead gone, 0 of 0 agents run\n");
+}
