@@ -19,8 +19,9 @@ use crate::process::{Responder, THRONG};
 /// what the next one needs, so a document that failed is tried again with the second number.
 const PATIENCE_SECONDS: [u32; 2] = [3, 20];
 
-/// What a command may end with: done, a condition does not hold, interrupted.
-const CODES: [i32; 3] = [0, 3, 130];
+/// What a command may end with: done, a condition does not hold, a condition ended it (a busy host
+/// answers late), interrupted.
+const CODES: [i32; 4] = [0, 3, 4, 130];
 
 const HOSTS: &str = "127.0.0.1 localhost\n192.0.2.1 ns.example.org\n";
 
