@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use testing::folder::Folder;
 use testing::ports::Listener;
+use testing::wait;
 
 use crate::dnsperf::{bind, names_in};
 use crate::process::THRONG;
@@ -181,10 +182,12 @@ fn so_few_queries_are_those_that_resperf_sends() {
     ] {
         let line = format!("-p {port} -d {names} {options}");
         let expected = format!("  Queries sent:         {sent}\n");
-        for program in ["resperf", THRONG] {
-            let stdout = succeed(program, &folder, &line);
-            assert!(stdout.contains(&expected), "{program} {line}\n{stdout}");
-        }
+        let stdout = succeed(THRONG, &folder, &line);
+        assert!(stdout.contains(&expected), "{line}\n{stdout}");
+        // It leaves out what was due while a busy host stalled it.
+        wait::until(&format!("{sent} sent by resperf {line}"), || {
+            succeed("resperf", &folder, &line).contains(&expected)
+        });
     }
 }
 
@@ -194,7 +197,8 @@ fn nothing_falls_behind_once_the_file_is_used_up() {
     let folder = Folder::new("resperf-used-up");
     let port = target.endpoints().do53().port();
     let names = folder.write("names.txt", "a.lab.test A\n");
-    let line = format!("-p {port} -d {names} -m 2000 -r 1 -F 10");
+    // Long enough that a busy host does not stall resperf to its end.
+    let line = format!("-p {port} -d {names} -m 20000 -r 20 -F 10");
     for program in ["resperf", THRONG] {
         let output = run(program, &folder, &line);
         let (stdout, stderr) = crate::dnsperf::texts(&output);
