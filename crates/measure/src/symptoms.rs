@@ -198,7 +198,7 @@ symptoms! {
     /// An observed target used 98 % of its CPUs (95 % where a quota stopped it nearly always).
     server_cpu_used_up: ServerCpuUsedUp = server::cpu_used_up;
     /// The CPU quota of a target on this host, which is not observed, stopped it in 5 % of its
-    /// periods. Much: in 90 %.
+    /// periods. Much: in 90 %, or for half of the time.
     target_throttled: TargetThrottled = host::target_throttled, much if TargetThrottled::is_much;
     /// The target and observed servers behind it used 95 % of the CPUs that they have in common.
     service_cpu_used_up: ServiceCpuUsedUp = service::cpu_used_up;

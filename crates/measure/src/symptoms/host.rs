@@ -17,6 +17,8 @@ use crate::scenario::Transport;
 const THROTTLED_MUCH: f64 = 0.02;
 /// From this many seconds in each second on, a target that waits for CPUs answers late.
 const TARGET_WAITED: f64 = 0.05;
+/// From this share of the time on, a target that its quota stops is limited by it.
+const MOSTLY_STOPPED: f64 = 0.5;
 /// Others that use fewer CPUs hardly keep anything waiting.
 const OTHERS_MIN: f64 = 0.1;
 /// Others that use less than this share of what the target waited are not why it did.
@@ -136,12 +138,14 @@ impl TargetThrottled {
 }
 
 pub(super) fn target_throttled(figures: &Figures<'_>) -> Option<TargetThrottled> {
-    let quota = figures.record.host_use.as_ref()?.target_quota?;
+    let host = figures.record.host_use.as_ref()?;
+    let quota = host.target_quota?;
     let share = per(quota.throttled as f64, quota.periods as f64);
+    let stopped = per(quota.throttled_ns as f64, host.wall_ns as f64);
     let is_shown = share >= THROTTLED && figures.programs.is_empty();
     is_shown.then_some(TargetThrottled {
         quota,
-        is_much: share >= ALWAYS_THROTTLED,
+        is_much: share >= ALWAYS_THROTTLED || stopped >= MOSTLY_STOPPED,
     })
 }
 

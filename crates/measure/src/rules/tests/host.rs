@@ -43,26 +43,33 @@ fn a_target_that_other_processes_kept_from_its_cpu_is_the_hosts_limit() {
 
 #[test]
 fn a_target_that_its_own_quota_stops_is_not_kept_from_its_cpu_by_others() {
-    let stopped_in = |throttled| {
+    let stopped_in = |throttled, throttled_ns| {
         let mut record = starved(0.8, 1.82);
         busy(&mut record, 0.3);
         let host = record.host_use.as_mut().unwrap();
         host.target_quota = Some(QuotaUse {
             periods: 100,
             throttled,
-            throttled_ns: 80 * MS * throttled,
+            throttled_ns,
         });
         record
     };
     let evidence = "the CPU quota of the target on this host was used up in 98 of 100 periods, and \
                     stopped it for 7.840 s in total";
-    judged(&stopped_in(98), Limit::Server, evidence, "limits.cpu");
-    // In few periods, beside others.
-    assert_eq!(judge(&stopped_in(30)).limit, Limit::Generator);
-    assert!(found_on(&stopped_in(30), "target's quota").is_some());
-    assert!(found_on(&stopped_in(1), "target's quota").is_none());
+    judged(
+        &stopped_in(98, 7_840 * MS),
+        Limit::Server,
+        evidence,
+        "limits.cpu",
+    );
+    // Beside others, which kept it from using up all of it.
+    assert_eq!(judge(&stopped_in(80, 6_000 * MS)).limit, Limit::Server);
+    let few = stopped_in(30, 2_400 * MS);
+    assert_eq!(judge(&few).limit, Limit::Generator);
+    assert!(found_on(&few, "target's quota").is_some());
+    assert!(found_on(&stopped_in(1, 80 * MS), "target's quota").is_none());
     let mut in_time = in_time(10_000.0);
-    in_time.host_use = stopped_in(98).host_use;
+    in_time.host_use = stopped_in(98, 7_840 * MS).host_use;
     assert_eq!(judge(&in_time).limit, Limit::Rate);
 }
 
