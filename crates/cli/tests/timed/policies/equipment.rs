@@ -62,6 +62,8 @@ pub(super) struct Server {
     /// It serves another zone than the load asks for.
     pub(super) is_of_other_zone: bool,
     pub(super) upstream: Upstream,
+    /// CPUs' worth of time that it may use.
+    pub(super) quota: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -86,6 +88,7 @@ impl Server {
             configuration: String::new(),
             is_of_other_zone: false,
             upstream: Upstream::None,
+            quota: None,
         }
     }
 
@@ -105,6 +108,11 @@ impl Server {
 
     pub(super) fn upstream(mut self, upstream: Upstream) -> Server {
         self.upstream = upstream;
+        self
+    }
+
+    pub(super) fn quota(mut self, cpus: &'static str) -> Server {
+        self.quota = Some(cpus);
         self
     }
 
@@ -146,8 +154,9 @@ impl Server {
             let file = folder.write("template", text);
             cell = cell.set(&format!("configuration={file}")).unwrap();
         }
-        if disturbed == Some(Disturbed::Quota) {
-            cell = cell.limit("quota", "0.1").unwrap();
+        let disturbance = (disturbed == Some(Disturbed::Quota)).then_some("0.1");
+        if let Some(cpus) = disturbance.or(self.quota) {
+            cell = cell.limit("quota", cpus).unwrap();
         }
         Started {
             server: cell.start().unwrap(),

@@ -18,7 +18,7 @@ pub(super) fn all() -> Vec<Row> {
         authorities::rows(),
         dnsdist::rows(),
     ];
-    [of_products.concat(), healthy()].concat()
+    [of_products.concat(), quotas(), healthy()].concat()
 }
 
 /// A limit on the rate that answers nothing while it is exceeded, as a stopped server does.
@@ -128,6 +128,18 @@ const BUSY: Expected = Expected {
         "lost on the path",
     ],
 };
+/// A server that its CPU quota stops, which nothing but the kernel tells.
+const QUOTA: Expected = Expected {
+    limits: &[Limit::Server],
+    said: &["the CPU quota of the target on this host was used up in"],
+    not_said: &[
+        "outage of",
+        "a fixed rate",
+        "clients at once",
+        "lost on the path",
+        "stop the other processes",
+    ],
+};
 /// A server that keeps up has no limit.
 const HELD: Expected = Expected {
     limits: &[Limit::Rate],
@@ -175,6 +187,26 @@ impl Row {
         });
         self
     }
+}
+
+fn quotas() -> Vec<Row> {
+    let all = || closed(Transport::Udp, 50);
+    let dot = || closed(Transport::Dot, 20);
+    let rows: [(&'static str, Server, MakeLoad); 3] = [
+        (
+            "CoreDNS uses up its CPU quota",
+            Server::new(&COREDNS, ""),
+            all,
+        ),
+        ("Knot uses up its CPU quota", Server::new(&KNOT, ""), all),
+        (
+            "Unbound uses up its CPU quota, DoT",
+            Server::new(&UNBOUND, ""),
+            dot,
+        ),
+    ];
+    rows.map(|(name, server, load)| row(name, server.quota("0.1"), load, QUOTA).busy())
+        .into()
 }
 
 fn healthy() -> Vec<Row> {
