@@ -10,6 +10,7 @@ use super::phrases::{
 use crate::counts::error_codes::http_status;
 use crate::counts::{Counts, Unexpected, rcode_name};
 use crate::doctor::{Cure, Diagnosis, Place, State};
+use crate::interval::per;
 use crate::notation::{count, counted, share};
 use crate::scenario::HttpMethod;
 use crate::symptoms::answers::{ForOneReason, Useless, UselessResponses, is_most};
@@ -122,8 +123,30 @@ fn truncated(figures: &Figures<'_>) -> (&'static str, Vec<Cure>) {
     let matters = "truncated responses tell clients to retry over TCP: the answers are larger than \
                    what the client or the server allows over UDP, or a limit on the rate of \
                    responses sends them in place of answers";
-    let cures = vec![larger, Cure::throng("--tcp-fallback"), exempt_generator()];
+    let mut cures = vec![larger, Cure::throng("--tcp-fallback"), exempt_generator()];
+    if let Some(whole) = whole_and_small(figures) {
+        let below = lower_rate(figures, whole);
+        let below = format!("{below}: if fewer are truncated then, a limit on the rate does it");
+        cures.insert(0, Cure::words(below));
+    }
     (matters, cures)
+}
+
+/// Bytes of a response that fits into a datagram without EDNS (RFC 1035: 512), whatever its name.
+const SMALL_OCTETS: f64 = 300.0;
+/// Fewer whole responses are no sample.
+const WHOLE_MIN: u64 = 100;
+
+/// The share of the responses that were whole, where most were truncated though whole ones are
+/// small: their size is not the reason. A truncated response is as long as its query at least.
+fn whole_and_small(figures: &Figures<'_>) -> Option<f64> {
+    let counts = figures.counts;
+    let whole = counts.responses.saturating_sub(counts.truncated);
+    let of_truncated = per(counts.sent_octets as f64, counts.sent as f64) * counts.truncated as f64;
+    let each = per(counts.received_octets as f64 - of_truncated, whole as f64);
+    let is_most = 2 * counts.truncated > counts.responses;
+    let are_small = whole >= WHOLE_MIN && each <= SMALL_OCTETS;
+    (is_most && are_small).then(|| whole as f64 / counts.responses as f64)
 }
 
 /// If other queries are answered: how to find out whether the rate decides, and what to change.
