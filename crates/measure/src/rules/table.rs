@@ -171,7 +171,7 @@ static OUTAGES: &[Rule] = rules! {
         unless(&[RateHeld]), in_every_verdict(), with_load(),
         does_not_know("whether it could do the same work with less");
     "target's quota used up" says(host::target_throttled) if [TargetThrottled] => Server,
-        unless(&[RateHeld]), in_every_verdict(), with_load(),
+        unless(&[RateHeld]), in_every_verdict(),
         does_not_know("what it could do with more of its CPUs");
     "servers' shared CPU used up" says(server::service_cpu) if [ServiceCpuUsedUp] => Server,
         unless(&[RateHeld]), silent_if(&[ServerCpuUsedUp]), in_every_verdict(), with_load(),
