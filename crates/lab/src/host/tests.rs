@@ -310,19 +310,20 @@ fn cpu_time_of_this_process_is_its_own_and_its_socket_is_found() {
     assert!(!used.is_target_here);
 }
 
+/// A server on 127.0.0.1:5353 that is process 77: its socket, whose inode is 99, and its times.
+const NAMED_UDP: &str = "  sl  local_address rem_address st queues tr:tm retrnsmt uid timeout \
+    inode\n\
+    1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2 0 12\n";
+const NAMED_STAT: &str = "77 (named) S 1 77 77 0 -1 0 1 0 0 0 70 30 0 0";
+
 #[test]
 fn threads_of_the_target_that_end_take_no_waits_of_others_with_them() {
-    let udp = "  sl  local_address rem_address st queues tr:tm retrnsmt uid timeout inode\n\
-               1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2 0 12\n";
     let folder = Folder::with(
         "host-target",
         &[
             ("proc/stat", "cpu  5 1 4 100 9 2 3 6 0 0\n"),
-            ("proc/net/udp", udp),
-            (
-                "proc/77/stat",
-                "77 (named) S 1 77 77 0 -1 0 1 0 0 0 70 30 0 0",
-            ),
+            ("proc/net/udp", NAMED_UDP),
+            ("proc/77/stat", NAMED_STAT),
             ("proc/77/task/77/schedstat", "5 1000 7\n"),
             ("proc/77/task/78/schedstat", "5 9000000 7\n"),
             ("proc/77/fd/1", ""),
@@ -340,16 +341,13 @@ fn threads_of_the_target_that_end_take_no_waits_of_others_with_them() {
 
 #[test]
 fn quota_of_the_target_is_counted_unless_it_is_the_generators_too() {
-    let udp = "  sl  local_address rem_address st queues tr:tm retrnsmt uid timeout inode\n\
-               1: 0100007F:14E9 00000000:0000 07 0:0 00:00000000 00000000 0 0 99 2 0 12\n";
-    let stat = "77 (named) S 1 77 77 0 -1 0 1 0 0 0 70 30 0 0";
     for (own, is_others) in [("0::/\n", true), ("0::/server\n", false)] {
         let folder = Folder::with(
             "host-quota",
             &[
                 ("proc/stat", "cpu  5 1 4 100 9 2 3 6 0 0\n"),
-                ("proc/net/udp", udp),
-                ("proc/77/stat", stat),
+                ("proc/net/udp", NAMED_UDP),
+                ("proc/77/stat", NAMED_STAT),
                 ("proc/77/cgroup", "0::/server\n"),
                 ("proc/self/cgroup", own),
                 ("proc/77/fd/1", ""),

@@ -142,11 +142,11 @@ const WHOLE_MIN: u64 = 100;
 fn whole_and_small(figures: &Figures<'_>) -> Option<f64> {
     let counts = figures.counts;
     let whole = counts.responses.saturating_sub(counts.truncated);
-    let of_truncated = per(counts.sent_octets as f64, counts.sent as f64) * counts.truncated as f64;
+    let of_truncated = figures.record.query_octets_mean()? * counts.truncated as f64;
     let each = per(counts.received_octets as f64 - of_truncated, whole as f64);
-    let is_most = 2 * counts.truncated > counts.responses;
+    let is_half = 2 * counts.truncated > counts.responses;
     let are_small = whole >= WHOLE_MIN && each <= SMALL_OCTETS;
-    (is_most && are_small).then(|| whole as f64 / counts.responses as f64)
+    (is_half && are_small).then(|| whole as f64 / counts.responses as f64)
 }
 
 /// If other queries are answered: how to find out whether the rate decides, and what to change.

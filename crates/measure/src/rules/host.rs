@@ -1,7 +1,9 @@
 //! Rules about the generator's host: stolen CPU time, and dropped packets.
 
 use super::finding::Finding;
-use super::phrases::{BUFFER_OCTETS, MORE_QUOTA, at_hosts, host_of, some_agents, times};
+use super::phrases::{
+    BUFFER_OCTETS, MORE_QUOTA, STOPPED_BY_QUOTA, at_hosts, host_of, some_agents, times,
+};
 use crate::doctor::{Cure, Diagnosis, STEAL_PROBLEM, State};
 use crate::notation::{count, counted, decimal, latency, percent, share};
 use crate::symptoms::{Figures, Symptoms};
@@ -49,9 +51,7 @@ pub(super) fn target_throttled(symptoms: &Symptoms<'_>) -> Option<Finding> {
         counted(quota.periods, "period"),
         latency(quota.throttled_ns as f64)
     );
-    let matters = "a server that is stopped for the rest of each period answers late, or drops \
-                   what its receive buffers cannot hold";
-    let diagnosis = Diagnosis::new("target's quota", State::Problem, seen, matters);
+    let diagnosis = Diagnosis::new("target's quota", State::Problem, seen, STOPPED_BY_QUOTA);
     Some(diagnosis.cure(Cure::words(MORE_QUOTA)).into())
 }
 

@@ -76,6 +76,9 @@ pub(super) fn at_hosts(figures: &Figures<'_>, hosts: &SomeHosts) -> AtHosts {
     }
 }
 
+/// Why it matters that its CPU quota stops a server.
+pub(super) const STOPPED_BY_QUOTA: &str = "a server that is stopped for the rest of each period \
+    answers late, or drops what its receive buffers cannot hold";
 /// Cure for a server that its CPU quota stops.
 pub(super) const MORE_QUOTA: &str = "raise the quota: cpu.max or cpu.cfs_quota_us of its control \
     group, limits.cpu in Kubernetes, --cpus of a container";

@@ -2,7 +2,9 @@
 
 use super::connections::more_clients;
 use super::finding::Finding;
-use super::phrases::{BUFFER_OCTETS, MORE_QUOTA, larger_server_buffers, lift_rate_limits};
+use super::phrases::{
+    BUFFER_OCTETS, MORE_QUOTA, STOPPED_BY_QUOTA, larger_server_buffers, lift_rate_limits,
+};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent};
 use crate::observation::{ProgramUse, QueryUse};
@@ -80,11 +82,7 @@ fn cpu(program: &ProgramUse<'_>, behind: &str) -> Diagnosis {
     let how = CpuUse::of(program);
     let seen = format!("{}{behind}", cpu_seen(program, how));
     let (state, matters) = match how {
-        CpuUse::Throttled => (
-            State::Problem,
-            "a server that is stopped for the rest of each period answers late, or drops what its \
-             receive buffers cannot hold",
-        ),
+        CpuUse::Throttled => (State::Problem, STOPPED_BY_QUOTA),
         CpuUse::Full => (
             State::Ok,
             "the rate is what this server can do with these CPUs; more CPUs or less work a query \

@@ -35,12 +35,17 @@ case $* in
 esac
 "#;
 
+/// Writes a script that takes the place of `kubectl`, and returns its path.
+fn kubectl(folder: &Folder, script: &str) -> String {
+    let script = script.replace("FOLDER", &folder.path(""));
+    let path = folder.write("kubectl", script);
+    execute(&format!("chmod +x {path}")).succeeded();
+    path
+}
+
 /// Runs a fleet with such a `kubectl`.
 fn fleet(folder: &Folder, answers: &str) -> Finished {
-    let script = KUBECTL.replace("ANSWERS", answers);
-    let script = script.replace("FOLDER", &folder.path(""));
-    let kubectl = folder.write("kubectl", script);
-    execute(&format!("chmod +x {kubectl}")).succeeded();
+    let kubectl = kubectl(folder, &KUBECTL.replace("ANSWERS", answers));
     throng(&format!(
         "fleet run --kubectl {kubectl} --name busy --image throng:1 --agents 2 -- \
          run --server 192.0.2.1 --random-labels example --rate 10 --duration 1s"
@@ -211,10 +216,7 @@ fn fetched(name: &str, forbidden: &str) -> (RunRecord, String) {
         json!({"metadata": metadata, "spec": {"nodeName": node}})
     });
     folder.write("backends", json!({"items": backends}).to_string());
-    let script = RESULT.replace("FORBIDDEN", forbidden);
-    let script = script.replace("FOLDER", &folder.path(""));
-    let kubectl = folder.write("kubectl", script);
-    execute(&format!("chmod +x {kubectl}")).succeeded();
+    let kubectl = kubectl(&folder, &RESULT.replace("FORBIDDEN", forbidden));
     let output = folder.path("out");
     throng(&format!(
         "fleet fetch busy --kubectl {kubectl} --output {output}"
@@ -258,10 +260,7 @@ fn missing_rights_cost_a_warning_and_no_result() {
 #[test]
 fn a_run_that_is_not_there_or_has_lost_its_lead_is_not_waited_for() {
     let folder = Folder::new("kubectl-gone");
-    let script = RESULT.replace("FORBIDDEN", "none");
-    let script = script.replace("FOLDER", &folder.path(""));
-    let kubectl = folder.write("kubectl", script);
-    execute(&format!("chmod +x {kubectl}")).succeeded();
+    let kubectl = kubectl(&folder, &RESULT.replace("FORBIDDEN", "none"));
     let failed = json!({"conditions": [{"type": "Failed", "status": "True"}]});
     let mut job = pod("lead", None, &failed);
     job["kind"] = json!("Job");
