@@ -23,6 +23,9 @@ const REFUSAL_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait for a connection or a handshake.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 
+/// A refusal counts once it has come this often in succession: a firewall on the path may reject a
+/// share of what passes, and a server may be about to listen.
+const REFUSALS: usize = 3;
 /// Signals in succession that do not end a wait.
 const INTERRUPTIONS_MAX: usize = 1_000;
 
@@ -178,7 +181,18 @@ fn check_udp(plan: &Plan) -> Result<(), RunError> {
             Ok(_) => Ok(()),
         }
     };
-    refused().map_err(|error| unreachable(&error, plan.target, plan.transport))
+    unless_refused_again(refused).map_err(|error| unreachable(&error, plan.target, plan.transport))
+}
+
+/// Tries again what is refused, [`REFUSALS`] times in all.
+fn unless_refused_again<T>(mut attempt: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    for _ in 1..REFUSALS {
+        match attempt() {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            other => return other,
+        }
+    }
+    attempt()
 }
 
 /// Receives again where a signal interrupts it: with a timeout on its socket the kernel does not
@@ -205,7 +219,7 @@ fn any_address(plan: &Plan) -> SocketAddr {
 
 fn check_stream(plan: &Plan) -> Result<TcpStream, RunError> {
     let wait = plan.timeout.min(CONNECT_WAIT);
-    TcpStream::connect_timeout(&plan.target, wait)
+    unless_refused_again(|| TcpStream::connect_timeout(&plan.target, wait))
         .map_err(|error| unreachable(&error, plan.target, plan.transport))
 }
 
@@ -363,6 +377,22 @@ mod tests {
                 named,
                 "{fault:?}: {hint}"
             );
+        }
+    }
+
+    #[test]
+    fn target_that_refuses_a_share_is_there() {
+        use ErrorKind::{ConnectionRefused, TimedOut};
+        for (errors, ends) in [
+            (vec![], Ok(())),
+            (vec![ConnectionRefused; 2], Ok(())),
+            (vec![ConnectionRefused; 3], Err(ConnectionRefused)),
+            (vec![ConnectionRefused, TimedOut], Err(TimedOut)),
+        ] {
+            let mut left = errors.clone().into_iter();
+            let ended = unless_refused_again(|| left.next().map_or(Ok(()), |it| Err(it.into())));
+            assert_eq!(ended.map_err(|error| error.kind()), ends, "{errors:?}");
+            assert_eq!(left.next(), None, "{errors:?}");
         }
     }
 
