@@ -282,6 +282,9 @@ symptoms! {
 
     /// Lost queries held at least 1 % of the slots of the closed loop. Much: 10 %.
     slots_held: SlotsHeld = losses::slots_held, much if SlotsHeld::are_many;
+    /// Such queries, over UDP, where queries queued at the target or its receive buffers dropped
+    /// datagrams.
+    slots_overflow: SlotsOverflow = losses::slots_overflow;
     /// Such queries, 10 % of all, held 90 % of the slots, and no full buffer or first burst
     /// explains them; or those in 90 % of the slots were lost within 0.1 s, and nothing came back
     /// afterwards.

@@ -409,7 +409,10 @@ pub(super) fn slots_held(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let cures = match (overflow, &symptoms.slots_exhausted) {
         // As many more would be held too.
         (_, Some(_)) => vec![open_loop, shorter],
-        (Some(_), _) => [full_buffer(figures), vec![shorter, open_loop]].concat(),
+        (Some(_), _) => {
+            let from_below = Cure::words(rate_below_limit(figures.achieved_qps));
+            [vec![from_below], full_buffer(figures), vec![shorter]].concat()
+        }
         (None, _) => vec![more, shorter, open_loop],
     };
     let topic = "slots held by lost queries";

@@ -284,8 +284,11 @@ static LOAD: &[Rule] = rules! {
         => Outstanding, in_every_verdict(), does_not_know("what the warm-up lost them to");
     "lost queries hold nearly all slots" says(losses::slots_held) if [SlotsHeld, SlotsExhausted]
         => Unknown, does_not_know("what loses them: the open loop shows it");
+    "lost queries hold slots, and a queue is full" says(losses::slots_held)
+        if [SlotsHeld, SlotsOverflow] => Server, in_every_verdict(),
+        does_not_know("whether the target or a link before it is slow: observe the target");
     "lost queries hold slots" says(losses::slots_held) if [SlotsHeld] => Outstanding,
-        in_every_verdict(), does_not_know("where they were lost");
+        silent_if(&[SlotsOverflow]), in_every_verdict(), does_not_know("where they were lost");
     "only empty responses in time" says_each(answers::empty_responses)
         if [EmptyResponses, RateHeld] => Unknown,
         does_not_know("how the server does with names and types that it has");

@@ -681,6 +681,13 @@ pub(super) fn slots_held(figures: &Figures<'_>) -> Option<SlotsHeld> {
     })
 }
 
+/// A full queue at the target drops queries that then hold slots: more slots would add no answer.
+pub(crate) struct SlotsOverflow;
+
+pub(super) fn slots_overflow(figures: &Figures<'_>) -> Option<SlotsOverflow> {
+    slots_held(figures)?.overflow.map(|_| SlotsOverflow)
+}
+
 /// Such queries held nearly all slots: what lost them, and not the number of slots, set the rate.
 pub(crate) struct SlotsExhausted;
 

@@ -25,7 +25,7 @@ fn red_hat_udp_run_had_590_of_1000_places_held_by_lost_queries() {
     let evidence = "590 of 1,000 outstanding slots were held by lost queries (14,163 timed out \
         after 5.000 s each)";
     // Queries waited at the target: of those that fit in, no more came than before.
-    let verdict = judged(&record, Limit::Outstanding, evidence, "--outstanding 175");
+    let verdict = judged(&record, Limit::Server, evidence, "--outstanding 175");
     assert!(
         !verdict
             .advice
@@ -62,8 +62,8 @@ fn places_held_by_what_full_buffers_drop_need_fewer_queries_and_of_a_path_more()
     let evidence = "600 of 1,000 outstanding slots were held by lost queries (600 timed out \
         after 4.000 s each), throughout the run (17 were asked in the first 0.1 s), and the \
         target's receive buffers were full: they dropped 600 datagrams";
-    for cure in ["--outstanding 200", "rmem_default=16777216", "so-rcvbuf"] {
-        judged(&record, Limit::Outstanding, evidence, cure);
+    for cure in ["--rate 32000", "--outstanding 200", "rmem_default=16777216"] {
+        judged(&record, Limit::Server, evidence, cure);
     }
     // All at once, and nothing that waits: a path that loses a burst.
     let mut timeline = Timeline::new();

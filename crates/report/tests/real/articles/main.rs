@@ -108,7 +108,7 @@ fn what_the_article_on_transports_misses_is_said() {
             "p99 fell from 7.193 ms",
             "p99 was 7.193 ms in the first tenth of the run and 2.793 ms in the last",
             "p99 fell from 7.193 ms to ",
-            "**Limit: outstanding.**",
+            "**Limit: server.**",
         ],
     );
     let tcp = report("tcp", &records::transports()[1..2]);

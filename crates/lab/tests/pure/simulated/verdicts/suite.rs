@@ -420,12 +420,12 @@ fn too_little() -> Vec<Situation> {
             sim: ceiling(Transport::Udp, 100)
                 .outstanding(200)
                 .timeout_ms(1_000),
-            limit: Limit::Outstanding,
+            limit: Limit::Server,
             evidence: "queries waited at the target on average",
             topic: "slots held by lost queries",
             state: State::Problem,
-            cure: "give throng --outstanding",
-            follow: Some((|sim| sim.outstanding(50), Limit::Server)),
+            cure: "find its limit from below: --rate",
+            follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
         },
         Situation {
             name: "every response after its timeout",
