@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use measure::RunRecord;
 use measure::abort::AbortCondition;
 use measure::condition::{Check, Condition, ConditionError, Outcome};
+use measure::{Limit, RunRecord};
 
-use crate::args::compare::ConditionArguments;
+use crate::args::compare::{ConditionArguments, Undecided};
 use crate::failure::{CONDITION_FAILED, Failure};
 use crate::records::{Destination, Links};
 use crate::run::group::Group;
@@ -42,7 +42,7 @@ impl Conditions {
 
     fn read(
         arguments: &ConditionArguments,
-        (is_strict, links): (bool, Links),
+        (fails_undecided, links): (bool, Links),
     ) -> Result<Self, Failure> {
         let mut conditions = Vec::new();
         for text in &arguments.fail_if {
@@ -56,7 +56,7 @@ impl Conditions {
             junit: arguments.junit.as_deref().map(junit).transpose()?,
             conditions,
             abort_if: Vec::new(),
-            is_strict,
+            is_strict: fails_undecided || arguments.undecided == Undecided::Fail,
         })
     }
 
@@ -101,8 +101,19 @@ impl Conditions {
         let aborted = record.aborted.as_ref();
         let aborting = self.abort_if.iter().map(|it| it.check(aborted));
         let each = self.conditions.iter();
-        let each = each.map(|condition| condition.check_run(record));
+        let each = each.map(|condition| self.with_doubt(condition.check_run(record), record));
         aborting.chain(each).collect()
+    }
+
+    /// A condition that was met says nothing of the target if something else set the figures.
+    fn with_doubt(&self, mut check: Check, record: &RunRecord) -> Check {
+        let limit = record.verdict.limit;
+        let is_doubtful = matches!(limit, Limit::Generator | Limit::Unknown);
+        if self.is_strict && is_doubtful && check.outcome == Outcome::Passed {
+            check.outcome = Outcome::Undecided;
+            check.found = format!("{}; the limit is {}", check.found, limit.name());
+        }
+        check
     }
 
     /// Checks them on a comparison.

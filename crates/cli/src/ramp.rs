@@ -60,6 +60,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
             Format::Text => report::ramp::text(&ramp),
             Format::Json => report::ramp::json(&ramp),
             Format::Csv => report::ramp::csv(&ramp),
+            Format::Markdown => Answer::Ramp(Box::new(ramp.clone())).markdown("throng ramp"),
         }
     })?;
     if let Some(plot_to) = plot_to {

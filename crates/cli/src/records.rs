@@ -68,6 +68,9 @@ pub(crate) fn hand_over(
     written.and(printed).map(|()| text)
 }
 
+/// What a report names in place of a file.
+const NO_RECORD: &str = "a run without a record file";
+
 /// Writes one of several records, if it is to be kept. One that cannot be written is told of, and
 /// says false: the others, and what they say together, are not to be lost for it.
 pub(crate) fn keep_one(record: &RunRecord, to: Option<&Destination>) -> bool {
@@ -93,6 +96,10 @@ pub(crate) fn render(
         Format::Text => summary(record, file),
         Format::Json => report::json::render(record),
         Format::Csv => report::csv::render(record),
+        Format::Markdown => {
+            let name = file.map_or_else(|| NO_RECORD.into(), |it| it.display().to_string());
+            report::several::markdown_of_run(record, &name)
+        }
     }
 }
 

@@ -88,7 +88,7 @@ fn render_answer(answer: &Answer, file: &str, format: ReportFormat) -> Result<St
     Ok(match format {
         ReportFormat::Text => answer.text(),
         ReportFormat::Html => ::report::html::render(&answer.document(file)),
-        ReportFormat::Markdown => ::report::plain::markdown(&answer.document(file)),
+        ReportFormat::Markdown => answer.markdown(file),
         ReportFormat::Csv => answer.csv(),
         ReportFormat::CsvAgents | ReportFormat::CsvAgentIntervals => {
             return Err(not_of_one_run(file));

@@ -6,7 +6,7 @@ use lab::live::{Live, Place};
 use measure::{EndedBy, RunRecord};
 use report::Source as Made;
 
-use crate::args::RunCommand;
+use crate::args::{Format, RunCommand};
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{ABORTED, Failure};
 use crate::metrics;
@@ -138,7 +138,10 @@ pub(crate) fn make_points(
             records::render(record, first.format, first.details, file.as_deref())
         };
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
-        printed.push_str(&text);
+        // The record is a file of its own, and too long for a list of tests.
+        if !matches!(first.format, Format::Json | Format::Csv) {
+            printed.push_str(&text);
+        }
         let name = destination.as_ref().map(Destination::name);
         keep(&record, name.unwrap_or_else(|| format!("run {number}")));
         all_checks.extend(conditions.check_run(&record));

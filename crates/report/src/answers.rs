@@ -5,6 +5,7 @@ use measure::{AbComparison, Capacity, Comparison, Ramp};
 use serde::de::DeserializeOwned;
 
 use crate::document::{Block, Document, Remark, Section, Sheet, Subject};
+use crate::plain;
 
 mod capacity;
 mod comparison;
@@ -24,6 +25,11 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Its report as Markdown; `file` keeps it, or is what made it.
+    pub fn markdown(&self, file: &str) -> String {
+        plain::markdown(&self.document(file))
+    }
+
     /// Reads a document, if it says that it is one of these.
     ///
     /// # Errors

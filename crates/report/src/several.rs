@@ -5,6 +5,7 @@ use measure::{Arrival, Metric, OverRuns, RunRecord};
 
 use crate::collection::{Cell, Collection};
 use crate::document::{Block, Document, Remark, Section, Tile};
+use crate::plain;
 use crate::run;
 use crate::sweep::{self, Sweep};
 use crate::text;
@@ -22,6 +23,11 @@ pub(crate) use words::remarks;
 const SINGLE_MAX: usize = 12;
 /// Runs up to this number have their charts in sight.
 const OPEN_MAX: usize = 3;
+
+/// The report on one run as Markdown, which `file` keeps.
+pub fn markdown_of_run(record: &RunRecord, file: &str) -> String {
+    plain::markdown(&run::document(record, file))
+}
 
 /// The report on several runs, or on the only one.
 pub fn document(collection: &Collection) -> Document {

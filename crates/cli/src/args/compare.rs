@@ -22,10 +22,25 @@ pub(crate) struct ConditionArguments {
     /// Exit with code 3 unless this is true: 'p99 < 5ms', 'goodput > 50k'. May be repeated
     #[arg(long, value_name = "CONDITION", help_heading = "Conditions")]
     pub(crate) require: Vec<String>,
+    /// Whether conditions that the figures do not decide fail the command. On a run these are also
+    /// those it met while the generator, or an unknown limit, set its figures
+    #[arg(long, value_enum, default_value = "pass", help_heading = "Conditions")]
+    #[serde(default)]
+    pub(crate) undecided: Undecided,
     /// Write the results of the conditions to this file as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Conditions")]
     #[serde(with = "super::paths::option")]
     pub(crate) junit: Option<PathBuf>,
+}
+
+/// What a condition does that the figures do not decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Undecided {
+    /// It fails nothing
+    #[default]
+    Pass,
+    /// It fails the command, with code 3
+    Fail,
 }
 
 /// Flags of `throng compare`.
@@ -133,8 +148,13 @@ pub(crate) struct AbArguments {
 
     #[command(flatten)]
     pub(crate) conditions: ConditionArguments,
-    /// Fail conditions that the runs cannot decide
-    #[arg(long, help_heading = "Conditions")]
+    /// Former name of `--undecided fail`
+    #[arg(
+        long,
+        hide = true,
+        conflicts_with = "undecided",
+        help_heading = "Conditions"
+    )]
     pub(crate) fail_undecided: bool,
 
     /// Format of the comparison on standard output

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use measure::metric::Metric;
 
-use super::values::{Format, count, count_from, refusal};
+use super::values::{Format, count, count_from, list_format, refusal};
 
 /// Arguments of `throng experiment`.
 #[derive(Debug, Args)]
@@ -139,7 +139,7 @@ pub(crate) enum HistoryCommand {
         #[arg(long, value_name = "N", value_parser = count::<usize>)]
         last: Option<usize>,
         /// Format of the output
-        #[arg(long, default_value = "text", value_enum)]
+        #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = list_format())]
         format: Format,
     },
     /// Show one run
@@ -165,7 +165,7 @@ pub(crate) enum HistoryCommand {
         #[command(flatten)]
         selection: Selection,
         /// Format of the output
-        #[arg(long, default_value = "text", value_enum)]
+        #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = list_format())]
         format: Format,
     },
 }

@@ -102,7 +102,7 @@ const POSTS: &str = "decides which host gets the results";
 const NOTHING_TO_SAY: &str = "clients, questions and times are given";
 
 /// Every flag of `throng run`.
-pub(crate) const FLAGS: [Flag; 155] = [
+pub(crate) const FLAGS: [Flag; 156] = [
     // Population
     group("per-client").not_with(&[
         (Capture, NOTHING_TO_SAY),
@@ -309,6 +309,11 @@ pub(crate) const FLAGS: [Flag; 155] = [
         (Transports, "or compare records: throng compare A B"),
     ]),
     run("require").not_with(&[
+        (Capacity, OF_A_RUN),
+        (Ramp, OF_A_RUN),
+        (Transports, "or compare records: throng compare A B"),
+    ]),
+    run("undecided").not_with(&[
         (Capacity, OF_A_RUN),
         (Ramp, OF_A_RUN),
         (Transports, "or compare records: throng compare A B"),

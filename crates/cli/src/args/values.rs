@@ -24,6 +24,16 @@ pub(crate) enum Format {
     Json,
     /// One row per interval, and a total
     Csv,
+    /// As `throng report` writes it, for the summary of a CI job
+    Markdown,
+}
+
+/// Reads a form that is not Markdown, for lists.
+pub(super) fn list_format() -> impl TypedValueParser<Value = Format> {
+    let all = Format::value_variants().iter();
+    let offered = all.filter(|format| **format != Format::Markdown);
+    PossibleValuesParser::new(offered.filter_map(Format::to_possible_value))
+        .try_map(|text| Format::from_str(&text, false))
 }
 
 /// Form of a result that is one document.

@@ -74,6 +74,9 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         Format::Text => report::capacity::text(&capacity),
         Format::Json => json,
         Format::Csv => report::capacity::csv(&capacity),
+        Format::Markdown => {
+            Answer::Capacity(Box::new(capacity.clone())).markdown("throng capacity")
+        }
     });
     written.and(printed)?;
     let exit_code = match capacity.answer.value {

@@ -72,6 +72,9 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
         Format::Text => report::comparison::text(&comparison),
         Format::Json => report::comparison::json(&comparison),
         Format::Csv => report::comparison::csv(&comparison),
+        Format::Markdown => {
+            Answer::Transports(Box::new(comparison.clone())).markdown("throng compare-transports")
+        }
     })?;
     let in_vain = made.iter().filter(|made| run::is_failure(&made.record));
     let in_vain = in_vain.count() > 0;

@@ -57,7 +57,7 @@ const FLAGS: &[&str] = &[
     "fail-if",
     "require",
     "abort-if",
-    "fail-undecided",
+    "undecided",
     "same-within",
     // Output
     "format",

@@ -232,7 +232,7 @@ const AIM: &str = "-s, --server HOST[:PORT] or tls://HOST, https://HOST/PATH, ..
                    -t, --transport udp|tcp|dot|doh2|doh3|doq   --allow-public";
 const ASK: &str = "-n, --names FILE|-   --random-labels ZONE   --qtypes A=60,AAAA=40   --zipf 1   \
                    --cache-hit-ratio SHARE";
-const KEEP: &str = "--record FILE   --format text|json|csv   --details";
+const KEEP: &str = "--record FILE   --format text|markdown|json|csv   --details";
 const WATCH: &str = "--observe auto   --tui   --web ADDRESS:PORT   --metrics ADDRESS:PORT   \
                      --grafana URL";
 
@@ -297,7 +297,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ),
             ("Load", "-c, --clients N   --timeout TIME"),
             ("Watch", WATCH),
-            ("Keep", "--records FOLDER   --format text|json"),
+            ("Keep", "--records FOLDER   --format text|markdown|json"),
         ],
     ),
     (
@@ -312,7 +312,10 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ),
             ("Load", "-c, --clients N   --timeout TIME"),
             ("Watch", WATCH),
-            ("Keep", "--record FILE   --plot FILE   --format text|json"),
+            (
+                "Keep",
+                "--record FILE   --plot FILE   --format text|markdown|json",
+            ),
         ],
     ),
     (
@@ -326,7 +329,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ("Load", "-r, --rate QPS   --outstanding N   -c, --clients N"),
             ("Length", "-l, --duration TIME   --queries N"),
             ("Judge", "--fail-if 'p99 > 5ms'"),
-            ("Keep", "--records FOLDER   --format text|json|csv"),
+            ("Keep", "--records FOLDER   --format text|markdown|json|csv"),
         ],
     ),
     (
@@ -342,7 +345,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ),
             (
                 "Judge",
-                "--fail-if 'p99 > +10%'   --fail-if slower   --fail-undecided   --junit FILE",
+                "--fail-if 'p99 > +10%'   --fail-if slower   --undecided fail   --junit FILE",
             ),
             ("Keep", "--format text|markdown|json|csv   --force"),
         ],
@@ -563,7 +566,9 @@ is not met the exit code is 3 (throng help exit-codes).
   throng compare --a COMMAND --b COMMAND --fail-if slower --junit compare.xml
 
 The second one alternates runs of two commands on the same runner, and tells a difference from
-noise. `throng schema metrics` lists the metrics.
+noise. A condition is undecided if a difference may be noise, or the metric was not measured. It
+fails nothing; `--undecided fail` ends the command with code 3, also for conditions of a run whose
+limit was the generator or is unknown. `throng schema metrics` lists the metrics.
 ",
     ),
 ];

@@ -18,7 +18,8 @@ pub(super) fn render(entries: &[Entry], format: Format) -> String {
     match format {
         Format::Json => json(entries),
         Format::Csv => csv(entries),
-        Format::Text => text(entries),
+        // Not offered for lists.
+        Format::Text | Format::Markdown => text(entries),
     }
 }
 

@@ -83,7 +83,8 @@ pub(super) fn render(metric: Metric, by: &str, groups: &[TrendGroup], format: Fo
     match format {
         Format::Json => json(metric, by, (&steps, groups)),
         Format::Csv => csv(metric, by, &steps),
-        Format::Text => text(metric, by, &steps),
+        // Not offered for lists.
+        Format::Text | Format::Markdown => text(metric, by, &steps),
     }
 }
 

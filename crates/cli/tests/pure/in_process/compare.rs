@@ -131,6 +131,10 @@ fn single_records_are_compared_by_their_intervals() {
         "compare {a} {c} --fail-if slower --fail-undecided"
     ))
     .ended_with(3);
+    throng(&format!(
+        "compare {a} {c} --fail-if slower --undecided fail"
+    ))
+    .ended_with(3);
 }
 
 #[test]

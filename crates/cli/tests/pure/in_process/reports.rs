@@ -164,3 +164,22 @@ fn a_link_to_a_record_stands_for_it_wherever_a_folder_is_read() {
         .collect();
     assert_eq!(names, ["record", "link.json", "own.json"], "{list}");
 }
+
+#[test]
+fn run_prints_the_markdown_that_report_makes_of_its_record() {
+    let folder = Folder::new("report-of-run");
+    let record = folder.path("run.json");
+    let flags = "run --quiet --driver sim --rate 200 --duration 2s --format markdown";
+    let printed = throng(&format!("{flags} --record {record}")).succeeded();
+    assert!(printed.starts_with("# "), "{printed:.200}");
+    let report = throng(&format!("report {record} --format markdown")).succeeded();
+    assert_eq!(printed, report);
+}
+
+#[test]
+fn undecided_conditions_of_a_run_fail_it_only_when_asked() {
+    let flags = "run --quiet --driver sim --rate 200 --duration 2s --fail-if wire.p99>5ms";
+    throng(flags).succeeded();
+    throng(&format!("{flags} --undecided pass")).succeeded();
+    throng(&format!("{flags} --undecided fail")).ended_with(3);
+}

@@ -36,7 +36,7 @@ fn bash_offers_values() {
             "dot doh2 doh3 doq",
         ),
         ("throng run --driver u", "uring"),
-        ("throng run --format ''", "text json csv"),
+        ("throng run --format ''", "text json csv markdown"),
         ("throng report --format h", "html"),
         ("throng ping a.example --type AA", "AAAA"),
         ("throng fit --capture-format p", "pcap pcapng"),
