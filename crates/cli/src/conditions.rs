@@ -105,7 +105,7 @@ impl Conditions {
         aborting.chain(each).collect()
     }
 
-    /// A condition that was met says nothing of the target if something else set the figures.
+    /// A condition that holds says nothing of the target if something else set the figures.
     fn with_doubt(&self, mut check: Check, record: &RunRecord) -> Check {
         let limit = record.verdict.limit;
         let is_doubtful = matches!(limit, Limit::Generator | Limit::Unknown);
@@ -141,23 +141,23 @@ impl Conditions {
         checks: &[Check],
         printed: &str,
     ) -> Result<bool, Failure> {
-        let is_annotated = streams::variable("GITHUB_ACTIONS").is_some_and(|it| it == "true");
-        for check in checks {
-            let line = check.line();
-            tell!("{line}");
-            // A command of GitHub's runner, in which a percent sign begins an escape.
-            if is_annotated && check.outcome == Outcome::Failed {
-                tell!("::error title={command}::{}", line.replace('%', "%25"));
-            }
-        }
-        if let Some(junit) = &self.junit {
-            junit.write_text(&report::junit::render(command, checks, printed))?;
-        }
         let fails = |check: &Check| match check.outcome {
             Outcome::Passed => false,
             Outcome::Failed => true,
             Outcome::Undecided => self.is_strict,
         };
+        let is_annotated = streams::variable("GITHUB_ACTIONS").is_some_and(|it| it == "true");
+        for check in checks {
+            let line = check.line();
+            tell!("{line}");
+            // A command of GitHub's runner, in which a percent sign begins an escape.
+            if is_annotated && fails(check) {
+                tell!("::error title={command}::{}", line.replace('%', "%25"));
+            }
+        }
+        if let Some(junit) = &self.junit {
+            junit.write_text(&report::junit::render(command, (checks, fails), printed))?;
+        }
         Ok(checks.iter().any(fails))
     }
 }

@@ -22,8 +22,8 @@ pub(crate) struct ConditionArguments {
     /// Exit with code 3 unless this is true: 'p99 < 5ms', 'goodput > 50k'. May be repeated
     #[arg(long, value_name = "CONDITION", help_heading = "Conditions")]
     pub(crate) require: Vec<String>,
-    /// Whether conditions that the figures do not decide fail the command. On a run these are also
-    /// those it met while the generator, or an unknown limit, set its figures
+    /// Whether conditions that the figures do not decide fail the command, and those of a run that
+    /// hold while its limit is the generator or unknown
     #[arg(long, value_enum, default_value = "pass", help_heading = "Conditions")]
     #[serde(default)]
     pub(crate) undecided: Undecided,

@@ -12,7 +12,9 @@ fn failed_conditions_are_failures_and_everything_is_escaped() {
             .check_run(&record)
     };
     let checks = [check("p99 > 1ns"), check("p99 > 60s"), check("p99 > +10%")];
-    let xml = render("throng run <&>", &checks, "a \"b\"\u{1b}[0m\n");
+    let failed = |check: &Check| check.outcome == Outcome::Failed;
+    let printed = "a \"b\"\u{1b}[0m\n";
+    let xml = render("throng run <&>", (&checks, failed), printed);
     let lines: Vec<&str> = xml.lines().collect();
     let counts = "tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"";
     assert_eq!(lines[1], format!("<testsuites {counts}>"));
@@ -33,6 +35,11 @@ fn failed_conditions_are_failures_and_everything_is_escaped() {
         lines[6]
     );
     assert!(xml.ends_with("  </testsuite>\n</testsuites>\n"));
+    // As --undecided fail has it.
+    let all_else = |check: &Check| check.outcome != Outcome::Passed;
+    let xml = render("throng run", (&checks, all_else), printed);
+    assert!(xml.contains("tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"0\""));
+    assert!(xml.contains("<failure message=\"a single run shows no change\">"));
 }
 
 #[test]

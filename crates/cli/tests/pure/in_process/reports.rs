@@ -182,4 +182,19 @@ fn undecided_conditions_of_a_run_fail_it_only_when_asked() {
     throng(flags).succeeded();
     throng(&format!("{flags} --undecided pass")).succeeded();
     throng(&format!("{flags} --undecided fail")).ended_with(3);
+    // A condition that holds, of a run that is too short to have a limit.
+    let folder = Folder::new("undecided");
+    let junit = folder.path("junit.xml");
+    let short = format!(
+        "run --quiet --driver sim --rate 200 --duration 100ms --fail-if p99>5s --junit {junit} \
+         --force --undecided"
+    );
+    for (undecided, code, counts) in [
+        ("pass", 0, "failures=\"0\" errors=\"0\" skipped=\"0\""),
+        ("fail", 3, "failures=\"1\" errors=\"0\" skipped=\"0\""),
+    ] {
+        throng(&format!("{short} {undecided}")).ended_with(code);
+        let text = std::fs::read_to_string(&junit).expect("it was written");
+        assert!(text.contains(counts), "{undecided}: {text}");
+    }
 }
