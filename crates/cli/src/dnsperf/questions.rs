@@ -3,6 +3,7 @@
 //! What is no question or no update does not end the run: it is left out with a warning in the
 //! words of dnsperf.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use load::{QuestionSet, names_file, update_file};
@@ -19,6 +20,8 @@ use crate::streams;
 const BLANKS: [char; 3] = [' ', '\t', '\n'];
 /// What a query of a `-B` file is called in a line of `-v`.
 const BINARY: &str = "binary input";
+/// Octets of a word of an update's line that dnsperf has room for.
+const WORD_OCTETS_MAX: usize = 255;
 /// Octets that a datagram has room for (RFC 768; RFC 791 leaves 20 octets for the IP header).
 const DATAGRAM_OCTETS_MAX: usize = 65_507;
 
@@ -156,6 +159,25 @@ fn update_blocks(text: &[u8]) -> Vec<&[u8]> {
     blocks
 }
 
+/// The text with the blanks in its first line escaped: dnsperf takes the whole line as the name of
+/// the zone. A comment of our own ends it.
+fn with_whole_zone(text: &[u8]) -> Cow<'_, [u8]> {
+    let zone = lines(text).next().unwrap_or_default().trim_ascii();
+    if zone.contains(&b';') || !zone.iter().any(u8::is_ascii_whitespace) {
+        return Cow::Borrowed(text);
+    }
+    let start = zone.as_ptr() as usize - text.as_ptr() as usize;
+    let mut escaped = text[..start].to_vec();
+    for octet in zone {
+        match octet.is_ascii_whitespace() {
+            true => escaped.extend_from_slice(format!("\\{octet:03}").as_bytes()),
+            false => escaped.push(*octet),
+        }
+    }
+    escaped.extend_from_slice(&text[start + zone.len()..]);
+    Cow::Owned(escaped)
+}
+
 fn configuration(settings: &Settings, octets: &[u8]) -> Vec<String> {
     if settings.binary {
         return Vec::new();
@@ -221,7 +243,10 @@ impl<'s> Reader<'s> {
 
     fn parse(&self, text: &[u8]) -> Option<QuestionSet> {
         match self.settings.updates {
-            true => update_file::parse_text(text, self.options.edns.as_ref()).ok(),
+            true => {
+                let edns = self.options.edns.as_ref();
+                update_file::parse_text(&with_whole_zone(text), edns).ok()
+            }
             false => names_file::parse_text(text, &self.options).ok(),
         }
     }
@@ -286,10 +311,38 @@ fn update_faults(block: &[u8], reads: impl Fn(&[u8]) -> bool) -> Vec<String> {
         so_far.extend_from_slice(line);
         so_far.push(b'\n');
         if !reads(&[&so_far[..], b"send\n"].concat()) {
-            return vec![format!("invalid update command: {word}")];
+            let reason = command_fault(&command, &word);
+            return vec![format!("invalid update command, {reason}: {word}")];
         }
     }
     vec![format!("incomplete update: {}", text(zone))]
+}
+
+/// What is wrong with the words after `add`, `delete`, `require` or `prohibit`.
+fn command_fault(command: &str, line: &str) -> &'static str {
+    let mut words = line.split(BLANKS).filter(|word| !word.is_empty()).skip(1);
+    let owner = words.next().unwrap_or_default();
+    if owner.len() > WORD_OCTETS_MAX {
+        return "domain name too large";
+    }
+    if owner != "@" && name::parse(owner, &mut Vec::new()).is_err() {
+        return "invalid name or out of memory";
+    }
+    let is_addition = command == "add";
+    if is_addition {
+        match words.next() {
+            Some(ttl) if ttl.len() > WORD_OCTETS_MAX => return "TTL string too large",
+            Some(ttl) if ttl.parse::<u64>().is_err() => return "TTL invalid",
+            _ => {}
+        }
+    }
+    match words.next() {
+        None => "TYPE required",
+        Some(rtype) if rtype.len() > WORD_OCTETS_MAX => "TYPE string too large",
+        Some(rtype) if rr::type_from_text(rtype).is_none() => "TYPE invalid",
+        Some(_) if is_addition && words.next().is_none() => "RDATA required",
+        Some(_) => "invalid RDATA or out of memory",
+    }
 }
 
 #[cfg(test)]
@@ -327,7 +380,27 @@ mod tests {
             ),
             (
                 "zone.test\nadd x 60 A 1.2.3\nsend",
-                &["invalid update command: add x 60 A 1.2.3"],
+                &["invalid update command, invalid RDATA or out of memory: add x 60 A 1.2.3"],
+            ),
+            (
+                "zone.test\nadd x 60 A\nsend",
+                &["invalid update command, RDATA required: add x 60 A"],
+            ),
+            (
+                "zone.test\nadd x 60\nsend",
+                &["invalid update command, TYPE required: add x 60"],
+            ),
+            (
+                "zone.test\nadd x never A 192.0.2.1\nsend",
+                &["invalid update command, TTL invalid: add x never A 192.0.2.1"],
+            ),
+            (
+                "zone.test\ndelete x nothing\nsend",
+                &["invalid update command, TYPE invalid: delete x nothing"],
+            ),
+            (
+                "zone.test\nrequire a..b\nsend",
+                &["invalid update command, invalid name or out of memory: require a..b"],
             ),
             (
                 "zone.test\nadd x 60 A 192.0.2.1\nrequire x\nsend",
@@ -335,6 +408,28 @@ mod tests {
             ),
         ] {
             assert_eq!(update_faults(block.as_bytes(), reads), expected, "{block}");
+        }
+    }
+
+    #[test]
+    fn owner_of_256_octets_is_too_large() {
+        let line = format!("delete {}", "o".repeat(256));
+        assert_eq!(command_fault("delete", &line), "domain name too large");
+    }
+
+    #[test]
+    fn zone_is_the_whole_line() {
+        let text = b"; c\n-e zone x\nadd a 1 A 192.0.2.1\nsend\n";
+        let escaped = b"; c\n-e\\032zone\\032x\nadd a 1 A 192.0.2.1\nsend\n";
+        assert_eq!(&*with_whole_zone(text), escaped);
+        assert!(update_file::parse_text(escaped, None).is_ok());
+        for same in [
+            &b"zone\nsend"[..],
+            b"zone ; ours\nsend",
+            b"zone \nsend",
+            b"",
+        ] {
+            assert_eq!(&*with_whole_zone(same), same);
         }
     }
 

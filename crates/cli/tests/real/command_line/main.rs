@@ -24,6 +24,7 @@ mod dashboards;
 mod defaults;
 mod dialling;
 mod dnsperf;
+mod dnsperf_scripts;
 mod doctor;
 mod documents;
 mod drivers;

@@ -23,8 +23,15 @@ const FILES: [&str; 10] = [
 const KNOWN: &str = include_str!("../../../../../servers/debian13.sha256");
 /// Each of them, in order of the alphabet.
 fn all() -> Vec<&'static str> {
-    let mut all = vec!["axe", "coredns", "debian13", "helm", "kubernetes", "mdbook"];
-    all.push("prometheus-operator");
+    let mut all = vec![
+        "axe",
+        "coredns",
+        "debian13",
+        "dnsperf-scripts",
+        "helm",
+        "kubernetes",
+    ];
+    all.extend(["mdbook", "prometheus-operator"]);
     if is_root_for("bare systems") {
         all.extend(["bookworm", "trixie"]);
     }
@@ -69,6 +76,13 @@ fn place(test: &str) -> Place {
         cp "$PLACE/packages.sha256" "$folder/packages.sha256""#,
     );
     place.stand_in(
+        "apt-helper",
+        r#"echo dnsperf-scripts >>"$PLACE/made"
+        mkdir -p "$PLACE/source/dnsperf/src/test"
+        touch "$PLACE/source/dnsperf/src/test/test1.sh"
+        tar --create --xz --file "${*: -2:1}" --directory "$PLACE/source" dnsperf"#,
+    );
+    place.stand_in(
         "python3",
         r#"name=$(basename "${!#}" .txt)
         echo "$name" >>"$PLACE/made"
@@ -98,6 +112,9 @@ fn assert_whole(copy: &Copy<'_>) {
     assert_eq!(coredns, "coredns\n");
     assert!(copy.path("target/servers/debian13/usr/bin").is_dir());
     assert!(copy.path("target/servers/mdbook/bin/mdbook").is_file());
+    let scripts = copy.path("target/servers/dnsperf-scripts");
+    assert!(scripts.join("test1.sh").is_file());
+    assert!(!scripts.join("source.tar.xz").exists());
 }
 
 fn kept(copy: &Copy<'_>) -> PathBuf {
