@@ -6,7 +6,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
+use std::time::Instant;
 
+use lab::run::{SocketUse, serve};
+use proto::Transport;
+use responder::ResponderConfig;
 use serde_json::Value;
 use testing::folder::Folder;
 use testing::host::is_root_for;
@@ -131,8 +135,43 @@ fn check_archive(folder: &Folder, archive: &str) {
         "{throng} run {scenario} --driver sim --duration 1s"
     ))
     .succeeded();
+    check_first_verdict(folder, archive, name);
     let notes = execute(&format!("readelf --notes {throng}")).succeeded();
     assert!(notes.contains("Build ID: "), "{notes}");
+}
+
+/// README's first example against a server of this host: three commands from the archive to a
+/// verdict, with the one that unpacks it. Prints how long they take.
+fn check_first_verdict(folder: &Folder, archive: &str, name: &str) {
+    let config = ResponderConfig {
+        listen: vec![(Transport::Udp, "127.0.0.1:0".parse().unwrap())],
+        ..ResponderConfig::default()
+    };
+    let serving = serve(&config, &[], SocketUse::default()).unwrap();
+    let server = serving.address(Transport::Udp).unwrap();
+    let readme = fs::read_to_string(format!("{PACKAGING}/../README.md")).unwrap();
+    let mut blocks = readme.split("```\n");
+    let example = blocks.find(|block| block.starts_with("throng names "));
+    let example = example.expect("README begins with names and a run");
+    let lines: Vec<&str> = example.lines().collect();
+    assert!(lines.len() == 2 && lines[1].starts_with("throng run --server 192.0.2.1 "));
+    let lines = example.replace("192.0.2.1", &server.to_string());
+    let home = folder.path("newcomer");
+    fs::create_dir(&home).unwrap();
+    let script = format!(
+        "set -eu\ncd {home}\nexport HOME={home} PATH={home}/{name}:$PATH\n\
+         tar --extract --file {archive}\n{lines}"
+    );
+    let script = folder.write("newcomer.sh", script);
+    let began = Instant::now();
+    let printed = execute(&format!("bash {script}")).succeeded();
+    let seconds = began.elapsed().as_secs_f64();
+    drop(serving);
+    let first = printed.lines().next().unwrap_or_default();
+    let begins = ["Limit: ", "Undecided: "];
+    assert!(begins.iter().any(|it| first.starts_with(it)), "{printed}");
+    assert!(first.contains(" answered, "), "{printed}");
+    eprintln!("three commands from the archive to a verdict took {seconds:.1} s: {first}");
 }
 
 /// A root with the libraries of the binary, and nothing else.
