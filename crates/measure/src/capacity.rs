@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::CpuUse;
 use crate::interval::per;
 use crate::limit::Limit;
-use crate::notation::{chosen_fraction, counted, decimal, fraction, latency};
+use crate::notation::{chosen_fraction, counted, fraction, latency};
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::symptoms::Symptoms;
@@ -106,7 +106,6 @@ impl Sought {
     /// A value with its unit: `37,000 qps`, `1,000 clients`.
     pub fn text(self, value: f64) -> String {
         match self {
-            Sought::Rate if value >= 1_000.0 => format!("{} qps", decimal(value, 0)),
             Sought::Rate => crate::notation::rate(value),
             Sought::Clients => counted(value as u64, "client"),
         }

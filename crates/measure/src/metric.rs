@@ -437,7 +437,7 @@ mod tests {
     fn values_and_changes_read_with_their_units() {
         assert_eq!(Metric::Timeouts.show(1_200.0), "1,200");
         assert_eq!(Metric::CpuTime.show(1.5), "1.500 s");
-        assert_eq!(Metric::Qps.show(15_324.6), "15,324.6 qps");
+        assert_eq!(Metric::Qps.show(15_324.6), "15,325 qps");
         assert_eq!(Metric::P99.show(6_497_400.0), "6.497 ms");
         assert_eq!(Metric::Loss.show(0.000_01), "<0.01 %");
         assert_eq!(Metric::P99.show_change(0.0981), "+9.8 %");

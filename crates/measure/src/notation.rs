@@ -36,14 +36,19 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A rate: `15,324.6 qps`, from 100,000 on without a fraction.
-pub fn rate(qps: f64) -> String {
-    let places = if qps < 99_999.95 { 1 } else { 0 };
-    format!("{} qps", decimal(qps, places))
+/// Events a second: `986.3`, from 1,000 on without a fraction: `15,325`.
+pub fn per_second(events: f64) -> String {
+    let places = if events.abs() < 999.95 { 1 } else { 0 };
+    decimal(events, places)
 }
 
-/// A share of a whole: `54.60 %`, or `-` if there is no whole. A share that is neither nothing nor
-/// everything never reads as `0.00 %` or `100.00 %`.
+/// A rate of queries: `986.3 qps`, `15,325 qps`.
+pub fn rate(qps: f64) -> String {
+    format!("{} qps", per_second(qps))
+}
+
+/// A share of a whole: `54.60 %`, or `-` if there is no whole. Only nothing reads as `0 %`, only
+/// everything as `100 %`.
 pub fn share(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".into(),
@@ -54,19 +59,25 @@ pub fn share(part: u64, whole: u64) -> String {
 /// The same of a fraction from 0 to 1 that was measured.
 pub fn fraction(fraction: f64) -> String {
     match 100.0 * fraction {
+        0.0 => "0 %".into(),
+        100.0 => "100 %".into(),
         percent if percent > 0.0 && percent < 0.005 => "<0.01 %".into(),
         percent if fraction < 1.0 && percent >= 99.995 => ">99.99 %".into(),
         percent => format!("{percent:.2} %"),
     }
 }
 
+/// A number set by the user, as typed: `500`, `0.25`, `20,000`; at most three decimals.
+pub fn chosen(value: f64) -> String {
+    let text = decimal(value, 3);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A fraction set by the user, as typed: `0.1 %`, `99.95 %`; at most three decimals.
 pub fn chosen_fraction(fraction: f64) -> String {
-    let text = decimal(100.0 * fraction, 3);
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    match text {
+    match chosen(100.0 * fraction).as_str() {
         "0" if fraction > 0.0 => "<0.001 %".into(),
-        _ => format!("{text} %"),
+        text => format!("{text} %"),
     }
 }
 
@@ -187,8 +198,19 @@ mod tests {
         let texts = [0, 12, 999, 1_000, 123_456, 36_511_920].map(count);
         assert_eq!(texts, ["0", "12", "999", "1,000", "123,456", "36,511,920"]);
         assert_eq!(decimal(-1_234.56, 1), "-1,234.6");
-        assert_eq!(rate(15_324.57), "15,324.6 qps");
-        assert_eq!(rate(304_266.4), "304,266 qps");
+        let rates = [0.0, 12.34, 999.94, 999.96, 15_324.57].map(rate);
+        let texts = [
+            "0.0 qps",
+            "12.3 qps",
+            "999.9 qps",
+            "1,000 qps",
+            "15,325 qps",
+        ];
+        assert_eq!(rates, texts);
+        assert_eq!(
+            [500.0, 0.25, 20_000.0].map(chosen),
+            ["500", "0.25", "20,000"]
+        );
     }
 
     #[test]
@@ -217,12 +239,10 @@ mod tests {
             share(999_999, 1_000_000),
             share(5, 0),
         ];
-        assert_eq!(texts, ["0.00 %", "<0.01 %", ">99.99 %", "-"]);
+        assert_eq!(texts, ["0 %", "<0.01 %", ">99.99 %", "-"]);
         assert_eq!(share(5_460, 10_000), "54.60 %");
         let fractions = [0.0, 0.000_01, 0.487_18, 0.5, 0.999_99, 1.0].map(fraction);
-        let texts = [
-            "0.00 %", "<0.01 %", "48.72 %", "50.00 %", ">99.99 %", "100.00 %",
-        ];
+        let texts = ["0 %", "<0.01 %", "48.72 %", "50.00 %", ">99.99 %", "100 %"];
         assert_eq!(fractions, texts);
         let chosen = [0.0, 0.001, 0.9995, 0.05, 1.0, 1e-9].map(chosen_fraction);
         assert_eq!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use measure::RunRecord;
 use measure::agent_series::AgentStep;
-use measure::notation::{count, counted, decimal, latency, rate, share};
+use measure::notation::{count, counted, decimal, latency, per_second, rate, share};
 use measure::record::Agent;
 
 use crate::chart::{Axis, Chart, Form, Point, SERIES_MAX, Scale, Series, Unit};
@@ -281,7 +281,7 @@ pub(crate) fn chart(record: &RunRecord, prefix: &str) -> Option<Chart> {
         let rate = |step: &AgentStep| step.responses as f64 / step.seconds();
         let rates = || within.iter().map(rate);
         let slowest = within.iter().filter_map(|it| it.latency_p99_max_ns).max();
-        let qps = |qps: Option<f64>| qps.map_or_else(|| UNKNOWN.to_owned(), |it| decimal(it, 1));
+        let qps = |qps: Option<f64>| qps.map_or_else(|| UNKNOWN.to_owned(), per_second);
         sheet.rows.push(vec![
             name.clone(),
             qps(rates().reduce(f64::min)),
@@ -426,10 +426,10 @@ mod tests {
         let expected = [
             "agent node clock \u{b1} first query late late p99 offered achieved lost CPUs \
              limited by",
-            "host-12 node-3 (eu-1a) 15.00 us 40.00 us 70.00 us 1,000 500.0 qps 0.00 % 0.80 of 2 \
+            "host-12 node-3 (eu-1a) 15.00 us 40.00 us 70.00 us 1,000 500.0 qps 0 % 0.80 of 2 \
              queries left late",
             "host-11 node-2 (eu-1a) 15.00 us 40.00 us 70.00 us 1,000 450.0 qps 10.00 % 0.80 of 2 -",
-            "host-0 node-0 (eu-1a) 15.00 us 40.00 us 70.00 us 1,000 500.0 qps 0.00 % 0.80 of 2 -",
+            "host-0 node-0 (eu-1a) 15.00 us 40.00 us 70.00 us 1,000 500.0 qps 0 % 0.80 of 2 -",
             "17 agents more; those that a rule names, or that lost most, are first.",
         ];
         assert_eq!(lines, expected);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use measure::Comparison;
 use measure::Limit;
 use measure::comparison::{Change, ComparedRun, Contender, Cost, Figures};
-use measure::notation::{count, counted, decimal, fraction, latency, percent, rate};
+use measure::notation::{count, counted, decimal, fraction, latency, per_second, percent, rate};
 
 use crate::summary::indented;
 use crate::table::{Align, Table, write_columns};
@@ -98,7 +98,7 @@ pub(crate) const ROWS: [(&str, Value, bool); 9] = [
     ("p99 latency", |it| it.latency_p99_ns.map(latency), true),
     (
         "handshakes a second",
-        |it| it.handshakes_per_second.map(|rate| decimal(rate, 1)),
+        |it| it.handshakes_per_second.map(per_second),
         false,
     ),
     (

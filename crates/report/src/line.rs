@@ -192,7 +192,7 @@ mod tests {
              \x20 late by p50           11.00 us         -\n\
              \x20 late by p99           11.00 us         -\n\
              \x20 late by at most       11.00 us         -\n\
-             \x20 one thread for 2.0 s: 25.00 % of a CPU used, 0.00 % of the time waited for one; \
+             \x20 one thread for 2.0 s: 25.00 % of a CPU used, 0 % of the time waited for one; \
              seed 7\n"
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! They have the axes, colours and tables of the charts of a finished run.
 
-use measure::notation::{counted, decimal, latency};
+use measure::notation::{counted, decimal, latency, per_second};
 
 use crate::chart::{self, Axis, Chart, Form, Point, Scale, Series, Unit};
 use crate::document::{Column, Sheet};
@@ -74,7 +74,7 @@ const RATES: Outline = Outline {
         ("completed", |it| it.responses),
         ("lost", |it| it.lost),
     ],
-    words: |qps| decimal(qps, 1),
+    words: per_second,
 };
 
 const LATENCY: Outline = Outline {

@@ -4,7 +4,7 @@
 //! together: the line shows what they measured together (percentiles from their merged
 //! histograms), and a band from the least to the greatest of them keeps every excursion visible.
 
-use measure::notation::{count, counted, decimal, latency, percent, rate, seconds};
+use measure::notation::{count, counted, decimal, latency, per_second, percent, rate, seconds};
 use measure::{Arrival, Interval, RunRecord, SteadyState};
 
 use self::steps::Rate;
@@ -155,7 +155,7 @@ impl<'a> Timeline<'a> {
             ("completed", |it| Some(it.per_second(it.counts.responses))),
             ("lost", |it| Some(it.per_second(it.counts.lost()))),
         ];
-        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let words: fn(f64) -> String = per_second;
         let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
         self.chart(names, &metrics, y, words)
     }
@@ -190,7 +190,7 @@ impl<'a> Timeline<'a> {
         let names = ("offered", "Offered and achieved rate");
         let mut chart = self.stepwise(names, &rates).unwrap_or_else(|| {
             let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
-            let words: fn(f64) -> String = |qps| decimal(qps, 1);
+            let words: fn(f64) -> String = per_second;
             self.chart(names, &metrics, y, words)
         });
         chart.description = format!(
@@ -225,7 +225,7 @@ impl<'a> Timeline<'a> {
             .filter(|(_, metric)| metric(total) > Some(0.0));
         let metrics: Vec<Named> = seen.collect();
         let y = Axis::new("lost queries a second", Scale::FromZero, Unit::Number);
-        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let words: fn(f64) -> String = per_second;
         let lost: [Rate; 1] = [("lost", |it| it.lost_qps)];
         let mut chart = match self.stepwise(("losses", "Lost queries"), &lost) {
             Some(chart) => Chart {
@@ -335,7 +335,7 @@ impl<'a> Timeline<'a> {
             return None;
         }
         let y = Axis::new("connections a second", Scale::FromZero, Unit::Number);
-        let words: fn(f64) -> String = |number| decimal(number, 1);
+        let words: fn(f64) -> String = per_second;
         let names = ("changes", "Connections opened and closed");
         let mut chart = self.chart(names, &seen, y, words);
         let connections = &self.record.total.counts.connections;

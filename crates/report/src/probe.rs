@@ -101,7 +101,7 @@ mod tests {
         let nothing = ProbeStatistics::new(&Interval::default(), &ConnectionTimes::default());
         assert_eq!(
             text(&nothing),
-            "0 queries sent, 0 responses, 0 lost (0.00 %)\n"
+            "0 queries sent, 0 responses, 0 lost (0 %)\n"
         );
     }
 }

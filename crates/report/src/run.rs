@@ -2,7 +2,7 @@
 
 use measure::counts::rcode_name;
 use measure::notation::{
-    count, counted, decimal, gibibytes, latency, percent, rate, seconds, share,
+    count, counted, decimal, gibibytes, latency, per_second, percent, rate, seconds, share,
 };
 use measure::scenario::DriverKind;
 use measure::{Histogram, HostFacts, RunRecord};
@@ -110,7 +110,7 @@ fn tiles(record: &RunRecord) -> Vec<Tile> {
     };
     let tile = |label, value, note| Tile { label, value, note };
     if record.asks_nothing() {
-        let opened = format!("{} a second", decimal(record.opened_per_second(), 1));
+        let opened = format!("{} a second", per_second(record.opened_per_second()));
         return vec![tile(
             "Connections",
             opened,
@@ -177,7 +177,7 @@ pub(crate) fn outcome(record: &RunRecord, prefix: &str) -> Sheet {
     let seconds = record.measured_seconds();
     let mut row = |name: &str, number: u64, is_rate: bool| {
         let a_second = match is_rate && seconds > 0.0 {
-            true => decimal(number as f64 / seconds, 1),
+            true => per_second(number as f64 / seconds),
             false => String::new(),
         };
         let of_offered = share(number, counts.offered);

@@ -4,7 +4,7 @@
 //! What is as expected is left out. The report concludes nothing: limit, evidence, advice and
 //! remarks are those of `measure`.
 
-use measure::notation::{count, counted, decimal, latency, rate, share};
+use measure::notation::{count, counted, latency, per_second, rate, share};
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
 use measure::{Histogram, RunRecord};
@@ -14,12 +14,9 @@ use crate::text::figures::{list, or_dash};
 use crate::text::{scenario_facts, what_was_run};
 
 mod remarks;
-mod rounding;
 mod sparkline;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use rounding::round_figures;
 
 /// Lines of a result.
 pub const LINES_MAX: usize = 25;
@@ -44,7 +41,7 @@ pub fn render(record: &RunRecord, file: Option<&str>) -> String {
     ];
     for (label, words, most) in rows {
         if let Some(words) = words {
-            lines.extend(labelled(label, &round_figures(words), most));
+            lines.extend(labelled(label, words, most));
         }
     }
     lines.extend(labelled("run", &what_was_run(record), 2));
@@ -97,7 +94,7 @@ pub fn first_line(record: &RunRecord) -> String {
     };
     // The more important, the longer it stays.
     let mut line = format!("{ended}{kind}{limit}");
-    let parts = (0..).zip(figures.into_iter().map(|it| round_figures(&it)));
+    let parts = (0..).zip(figures);
     let separated = parts.map(|(number, it)| match number {
         0 => format!(". {it}"),
         _ => format!(", {it}"),
@@ -150,7 +147,7 @@ fn opened(record: &RunRecord) -> Vec<String> {
     vec![
         format!(
             "{} connections a second opened",
-            decimal(record.opened_per_second(), 1)
+            per_second(record.opened_per_second())
         ),
         format!("{failed} failed"),
     ]
@@ -164,10 +161,7 @@ fn how(record: &RunRecord) -> String {
         "agents" => Some(format!("agents {words}")),
         _ => None,
     });
-    let words: Vec<String> = facts.collect();
-    // What was chosen keeps its digits, but for a fraction of nothing.
-    let words = words.join("; ").replace(".0 qps", " qps");
-    words.replace(".0 connections", " connections")
+    facts.collect::<Vec<String>>().join("; ")
 }
 
 /// Offered, answered, lost; then the latency.
@@ -245,7 +239,7 @@ fn rcodes(record: &RunRecord) -> String {
 fn connections(record: &RunRecord) -> Vec<String> {
     let connections = &record.total.counts.connections;
     let attempted = connections.attempted;
-    let a_second = |rate: f64| format!("{} a second", decimal(rate, 1));
+    let a_second = |rate: f64| format!("{} a second", per_second(rate));
     let none = String::new;
     let (opened, failed) = (record.connections_opened(), connections.failed.total());
     let causes = list(connections.failed.by_cause(record.scenario.transport));
@@ -291,7 +285,7 @@ fn latencies(label: &str, histogram: &Histogram) -> Vec<String> {
     let Some((min, max)) = histogram.min_ns().zip(histogram.max_ns()) else {
         return Vec::new();
     };
-    let time = |ns: u64| round_figures(&latency(ns as f64));
+    let time = |ns: u64| latency(ns as f64);
     let percentiles = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
     let each = percentiles.iter().filter_map(|(name, p)| {
         let ns = histogram.percentile(*p)?;
@@ -313,10 +307,9 @@ fn table(rows: Vec<[String; 6]>) -> Vec<String> {
     let cells = rows
         .into_iter()
         .map(|[label, number, unit, rate, share, note]| {
-            notes.push(round_figures(&note));
+            notes.push(note);
             // As wide as the labels of the other lines.
             let label = format!("{label:<width$}", width = INDENT - 4);
-            let [rate, share] = [rate, share].map(|it| round_figures(&it));
             // Columns go on to the note.
             [label, number, unit, rate, share, "|".to_owned()]
         });
@@ -337,10 +330,9 @@ fn table(rows: Vec<[String; 6]>) -> Vec<String> {
 /// The remarks in at most that many lines; the last of them counts those left out.
 fn remarks(record: &RunRecord, most: usize) -> Vec<String> {
     let remarks = remarks::remarks(record);
-    let wrapped = remarks.iter().map(|text| {
-        let text = round_figures(text);
-        indented("  - ", 4, &text, REMARK_LINES_MAX)
-    });
+    let wrapped = remarks
+        .iter()
+        .map(|text| indented("  - ", 4, text, REMARK_LINES_MAX));
     let wrapped: Vec<Vec<String>> = wrapped.collect();
     let total: usize = wrapped.iter().map(Vec::len).sum();
     let room = match total <= most {

@@ -1,6 +1,6 @@
 //! Charts over several runs: a figure against what varies.
 
-use measure::notation::{count, decimal, latency, percent, rate};
+use measure::notation::{count, decimal, latency, per_second, percent, rate};
 use measure::{Metric, OverRuns, RunRecord};
 
 use crate::chart::{Axis, Chart, Form, Point, SERIES_MAX, Scale, Series, Unit, names_fit};
@@ -101,7 +101,7 @@ impl<'a> Sweep<'a> {
             title,
             y: Axis::new("queries a second", Scale::FromZero, Unit::Number),
             of: &achieved,
-            words: |qps| decimal(qps, 1),
+            words: per_second,
         });
         chart.description = self.highest();
         if self.axis_name() == RATE {
@@ -393,7 +393,7 @@ impl<'a> Sweep<'a> {
                     .find(|cell| cell.values[self.axis] == *value);
                 let or_dash = |words: Option<String>| words.unwrap_or_else(|| "-".into());
                 let achieved = cell.and_then(|cell| self.collection.achieved(cell));
-                line.push(or_dash(achieved.map(|qps| decimal(qps, 1))));
+                line.push(or_dash(achieved.map(per_second)));
                 if has_share[at] {
                     let share = cell.and_then(|cell| self.share(cell, at));
                     line.push(or_dash(share.map(percent)));
@@ -456,7 +456,7 @@ pub(crate) fn bars(collection: &Collection) -> Option<Chart> {
             band: (cell.runs.len() > 1).then_some((spread.min, spread.max)),
         });
         shown.push(names[at].clone());
-        let words = [spread.value, spread.min, spread.max].map(|qps| decimal(qps, 1));
+        let words = [spread.value, spread.min, spread.max].map(per_second);
         let [median, least, greatest] = words;
         sheet
             .rows
@@ -549,7 +549,7 @@ pub(crate) fn cpu(collection: &Collection) -> Option<Chart> {
     let mut sheet = Sheet::new("cpu-figures", "", columns);
     for source in &collection.runs {
         let record = &source.record;
-        let mut row = vec![source.file.clone(), decimal(record.achieved_qps(), 1)];
+        let mut row = vec![source.file.clone(), per_second(record.achieved_qps())];
         let shares = series.iter().map(|(_, of, _)| of(record));
         row.extend(shares.map(|it| it.map_or_else(|| "-".into(), |it| percent(it / 100.0))));
         sheet.rows.push(row);

@@ -143,7 +143,7 @@ mod tests {
             "192.0.2.1:53 5 1,234 0 - - - - -",
             "192.0.2.2:53 5 1,234 1,200 97.24 % 2.000 ms 2.000 ms NOERROR 1,200 (NODATA 600) \
              34 timed out",
-            "ns3.example (192.0.2.3:53) 5 1,000 1,000 100.00 % 2.000 ms 2.000 ms SERVFAIL 1,000 -",
+            "ns3.example (192.0.2.3:53) 5 1,000 1,000 100 % 2.000 ms 2.000 ms SERVFAIL 1,000 -",
             "A query sent to several targets counts for the one that answered it, or else for the \
                 last one.",
         ];

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use measure::counts::{ENDS, rcode_name};
 use measure::notation::{
-    bit_rate, count, counted, decimal, first_few, latency, rate, seconds, share,
+    bit_rate, chosen, count, counted, decimal, first_few, latency, rate, seconds, share,
 };
 use measure::record::EndedBy;
 use measure::scenario::DriverKind;
@@ -284,8 +284,8 @@ pub(crate) fn load(arrival: &Arrival) -> String {
             outstanding,
             rate_qps_max,
         } => {
-            let cap =
-                rate_qps_max.map_or_else(String::new, |qps| format!(", at most {}", rate(qps)));
+            let cap = rate_qps_max
+                .map_or_else(String::new, |qps| format!(", at most {} qps", chosen(qps)));
             format!("closed loop, {} outstanding{cap}", count(outstanding))
         }
         Arrival::Open {
@@ -301,11 +301,11 @@ pub(crate) fn load(arrival: &Arrival) -> String {
                 1 => String::new(),
                 _ => format!(", in bursts of {} of one client", count(burst.into())),
             };
-            format!("open loop, {} {spread}{bursts}", rate(rate_qps))
+            format!("open loop, {} qps {spread}{bursts}", chosen(rate_qps))
         }
         Arrival::Clients {
             rate_qps: Some(qps),
-        } => format!("each client by itself, {} in all", rate(qps)),
+        } => format!("each client by itself, {} qps in all", chosen(qps)),
         Arrival::Clients { rate_qps: None } => "each client by itself".to_owned(),
     }
 }

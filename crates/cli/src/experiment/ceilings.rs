@@ -200,9 +200,9 @@ mod tests {
     fn near_is_from_nine_tenths_on() {
         let ceiling = |qps, is_least| Ceiling { qps, is_least };
         let near = ceiling(1_000.0, true).near(900.0).unwrap();
-        assert_eq!(near, "900.0 qps of at least 1,000.0 qps (90.0 %)");
+        assert_eq!(near, "900.0 qps of at least 1,000 qps (90.0 %)");
         let above = ceiling(1_000.0, false).near(1_100.0).unwrap();
-        assert_eq!(above, "1,100.0 qps of 1,000.0 qps (110.0 %)");
+        assert_eq!(above, "1,100 qps of 1,000 qps (110.0 %)");
         assert_eq!(ceiling(1_000.0, false).near(899.0), None);
         assert_eq!(ceiling(0.0, false).near(0.0), None);
         assert_eq!(ceiling(0.0, false).near(5.0), None);

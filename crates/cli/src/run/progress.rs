@@ -120,7 +120,7 @@ impl Progressing {
             }
             Progressing::Connections { has_handshakes } => {
                 let opened = counts.connections.usable(has_handshakes);
-                let opened = notation::decimal(interval.per_second(opened), 1);
+                let opened = notation::per_second(interval.per_second(opened));
                 vec![
                     Piece::first(format!("{opened} connections a second")),
                     Piece::failures("failed", counts.connections.failed.total()),

@@ -36,7 +36,7 @@ fn load_of(request: &RunRequest) -> String {
     let plan = &request.plan;
     let load = match &plan.arrival {
         _ if plan.connections.asks_nothing() => "no queries".to_owned(),
-        Arrival::Open { rate_qps, .. } => notation::rate(*rate_qps),
+        Arrival::Open { rate_qps, .. } => format!("{} qps", notation::chosen(*rate_qps)),
         Arrival::Closed { outstanding, .. } => {
             format!("{} outstanding", notation::count((*outstanding).into()))
         }

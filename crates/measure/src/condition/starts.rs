@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(holding("loss < 0.01%", &none, None).holds, Holds::Yes);
         let found = holding("loss < 0.0002%", &none, None);
         assert_eq!(found.holds, Holds::CannotTell);
-        assert_eq!(found.found, "loss 0.00 % (0.00 % to <0.01 %)");
+        assert_eq!(found.found, "loss 0 % (0 % to <0.01 %)");
         // The same against itself: it may have become more or less by what neither excludes.
         let change = holding("loss < +0.0002%", &none, Some(&none));
         assert_eq!(change.holds, Holds::CannotTell);

@@ -3,7 +3,7 @@
 use super::finding::{Conclusion, Finding};
 use super::phrases::{BUFFER_OCTETS, host_of, some_agents};
 use crate::doctor::{BUSY_POLL_US, Cure, Diagnosis, State};
-use crate::notation::{count, counted, decimal, latency, percent, share};
+use crate::notation::{count, counted, latency, per_second, percent, share};
 use crate::scope;
 use crate::symptoms::generator::{
     NotSentQueries, NotSentReason, RefusedQueries, Shortage, TailWaits,
@@ -74,7 +74,7 @@ pub(super) fn busy_worker(symptoms: &Symptoms<'_>) -> Option<Finding> {
 /// The work of a busy worker with short-lived connections.
 fn for_handshakes(figures: &Figures<'_>) -> String {
     if figures.record.asks_nothing() {
-        let opened = decimal(figures.record.opened_per_second(), 1);
+        let opened = per_second(figures.record.opened_per_second());
         return format!(", with {opened} connections a second");
     }
     let handshakes = figures.counts.connections.handshakes.total();
@@ -83,7 +83,7 @@ fn for_handshakes(figures: &Figures<'_>) -> String {
     }
     format!(
         ", with {} handshakes a second beside the queries",
-        decimal(figures.record.handshakes_per_second(), 1)
+        per_second(figures.record.handshakes_per_second())
     )
 }
 

@@ -2,13 +2,13 @@
 
 use super::finding::Conclusion;
 use super::phrases::{attempts_by_cause, plain};
-use crate::notation::{count, counted, decimal, latency, share};
+use crate::notation::{chosen, count, counted, decimal, latency, per_second, share};
 use crate::symptoms::set_up::{SlowestStep, is_short_of_connections, slowest_step};
 use crate::symptoms::{Figures, Symptoms};
 
 /// Connections a second that were opened.
 fn opened(figures: &Figures<'_>) -> String {
-    decimal(figures.record.opened_per_second(), 1)
+    per_second(figures.record.opened_per_second())
 }
 
 /// The requested rate that was not reached, as a sentence.
@@ -18,7 +18,7 @@ pub(crate) fn shortfall(figures: &Figures<'_>) -> Option<String> {
         format!(
             "{} of the {} connections a second that --connect-rate asks for were opened",
             opened(figures),
-            decimal(asked, 1)
+            chosen(asked)
         )
     })
 }
@@ -67,11 +67,11 @@ pub(super) fn rate_held(figures: &Figures<'_>) -> Option<Conclusion> {
         true => format!(
             "{} connections were opened a second, of the {} that --connect-rate asks for",
             opened(figures),
-            decimal(asked, 1)
+            chosen(asked)
         ),
         false => format!(
             "{} connections were opened a second, as many as --connect-rate allows",
-            decimal(figures.record.attempts_per_second(), 1)
+            per_second(figures.record.attempts_per_second())
         ),
     };
     let advice = "raise --connect-rate to find the target's limit";
@@ -123,7 +123,7 @@ fn more_clients(figures: &Figures<'_>) -> String {
 fn busy_with(figures: &Figures<'_>) -> String {
     let rate = match figures.record.asks_nothing() {
         true => opened(figures),
-        false => decimal(figures.record.attempts_per_second(), 1),
+        false => per_second(figures.record.attempts_per_second()),
     };
     format!(
         "{} of {} clients on average were setting up a connection ({rate} a second)",

@@ -1,7 +1,7 @@
 //! The reports on comparisons: of transports, and of two sides.
 
 use measure::comparison::{Contender, Figures};
-use measure::notation::{counted, decimal, latency};
+use measure::notation::{counted, latency, per_second};
 use measure::{AbComparison, Comparison};
 
 use super::{blank, section};
@@ -73,7 +73,7 @@ const DRAWN: [Drawn; 2] = [
         title: "Queries answered a second",
         unit: Unit::Number,
         of: |it| Some(it.achieved_qps),
-        words: |qps| decimal(qps, 0),
+        words: per_second,
     },
     Drawn {
         id: "p99",

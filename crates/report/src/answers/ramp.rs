@@ -1,7 +1,7 @@
 //! The report on a ramp: what was sent and answered, and how latency went, over the rate wanted.
 
 use measure::Ramp;
-use measure::notation::{count, decimal, fraction, latency, rate, seconds};
+use measure::notation::{count, fraction, latency, per_second, rate, seconds};
 use measure::ramp::Point as RampPoint;
 
 use super::{blank, section};
@@ -80,9 +80,9 @@ fn chart(ramp: &Ramp, (id, title): (&str, &str), y: Axis, lines: &[(&str, Of)]) 
         let cell = |of: &Of| match (of(point), unit) {
             (None, _) => "-".to_owned(),
             (Some(value), Unit::Nanoseconds) => latency(value),
-            (Some(value), _) => decimal(value, 1),
+            (Some(value), _) => per_second(value),
         };
-        let mut row = vec![decimal(point.target_qps, 1)];
+        let mut row = vec![per_second(point.target_qps)];
         row.extend(lines.iter().map(|(_, of)| cell(of)));
         sheet.rows.push(row);
     }

@@ -98,7 +98,7 @@ fn runs_of_the_same_scenario_are_repeats_of_one_cell() {
     };
     assert_eq!(achieved, Some(expected));
     let text = plain::text(&several::document(&collection));
-    assert!(text.contains("10,000.0 to 30,000.0"), "{text}");
+    assert!(text.contains("10,000 to 30,000"), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use measure::Comparison;
 use measure::comparison::{Contender, Cost};
 use measure::notation::decimal;
 
-use crate::summary::{indented, round_figures};
+use crate::summary::indented;
 
 /// The conclusion in lines of at most 100 columns; the first is a sentence to quote.
 pub(super) fn lines(comparison: &Comparison) -> Vec<String> {
@@ -71,7 +71,7 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
 /// How many servers `other` needs for each of `first`.
 fn factor(first: &Contender, other: &Contender, cost: &Cost) -> String {
     let name = other.transport;
-    let digits = |factor: f64| round_figures(&decimal(factor, 3));
+    let digits = |factor: f64| decimal(factor, 2);
     let Some(factor) = cost.servers else {
         return format!("{name} unknown");
     };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_have_three_digits_and_the_range_of_several_runs() {
+    fn factors_have_two_decimals_and_the_range_of_several_runs() {
         let (udp, tcp, dot) = (Transport::Udp, Transport::Tcp, Transport::Dot);
         assert_eq!(
             concluded(&runs(&[
@@ -141,7 +141,7 @@ mod tests {
                 (tcp, &[250_000]),
                 (dot, &[20_000])
             ])),
-            ["Servers for the same rate, against udp: tcp 1.20 times, dot 15.0 times"]
+            ["Servers for the same rate, against udp: tcp 1.20 times, dot 15.00 times"]
         );
         assert_eq!(
             concluded(&runs(&[
@@ -152,7 +152,7 @@ mod tests {
             [
                 "Servers for the same rate, against udp, with the range of the runs: tcp 1.20 \
                  times (1.19 to 1.21),",
-                "  dot cannot be distinguished (0.993 to 1.01)",
+                "  dot cannot be distinguished (0.99 to 1.01)",
             ]
         );
     }

@@ -45,7 +45,7 @@ impl Timeline<'_> {
     pub(super) fn stepwise(&self, (id, title): (&str, &str), rates: &[Rate]) -> Option<Chart> {
         let steps = self.steps(POINTS_MAX)?;
         let y = Axis::new("queries a second", Scale::FromZero, Unit::Number);
-        let words: fn(f64) -> String = |qps| decimal(qps, 1);
+        let words: fn(f64) -> String = per_second;
         let mut chart = self.chart((id, title), &[], y, words);
         let series = rates.iter().enumerate().map(|(look, (name, rate))| Series {
             look,

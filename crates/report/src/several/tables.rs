@@ -1,6 +1,6 @@
 //! Tables of several runs: a row for each cell, for each run, for each host.
 
-use measure::notation::{count, decimal, fraction, latency, percent};
+use measure::notation::{count, decimal, fraction, latency, per_second, percent};
 use measure::{HostFacts, Metric, OverRuns, RunRecord};
 
 use crate::collection::{Cell, Collection};
@@ -80,11 +80,11 @@ fn result(collection: &Collection, cell: &Cell, first: Option<f64>) -> Vec<Strin
         row.push(count(cell.runs.len() as u64));
     }
     row.push(match collection.rate_at_least(cell) {
-        Some(qps) => format!("at least {}", decimal(qps, 1)),
-        None => words_of(achieved, |qps| decimal(qps, 1)),
+        Some(qps) => format!("at least {}", per_second(qps)),
+        None => words_of(achieved, per_second),
     });
     if has_repeats {
-        let range = |it: OverRuns| format!("{} to {}", decimal(it.min, 1), decimal(it.max, 1));
+        let range = |it: OverRuns| format!("{} to {}", per_second(it.min), per_second(it.max));
         row.push(achieved.map_or_else(|| "-".into(), range));
     }
     let share = collection.achieved(cell).zip(first);
@@ -177,7 +177,7 @@ pub(super) fn outcomes(collection: &Collection) -> Sheet {
                 false => words(sum / each.len() as f64),
             }
         };
-        row.push(mean_of(Metric::Qps, |qps| decimal(qps, 2)));
+        row.push(mean_of(Metric::Qps, per_second));
         row.push(mean_of(Metric::Mean, latency));
         let offered = mean(|it| it.total.counts.offered as f64);
         row.push(success(completed, offered));
@@ -258,7 +258,7 @@ pub(super) fn runs(collection: &Collection) -> Sheet {
             let record = &source.record;
             let mut row = vec![source.file.clone()];
             row.extend(values(collection, cell));
-            row.push(decimal(record.achieved_qps(), 1));
+            row.push(per_second(record.achieved_qps()));
             row.push(count(record.total.counts.lost()));
             row.push(figures::or_dash(
                 record.total.distributions.latency.percentile(0.99),

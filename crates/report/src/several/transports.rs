@@ -2,7 +2,7 @@
 
 use measure::comparison::{Cell as Run, Comparison, Contender, Figures};
 use measure::metric::Metric;
-use measure::notation::{decimal, latency, percent};
+use measure::notation::{decimal, latency, per_second, percent};
 use measure::{OverRuns, RunRecord};
 
 use crate::collection::{Collection, Source, TRANSPORT, server_cpu};
@@ -142,7 +142,7 @@ fn costs(comparison: &Comparison) -> Sheet {
 }
 
 fn thousands(qps: f64) -> String {
-    decimal(qps, 0)
+    per_second(qps)
 }
 
 /// A median with its range where there are several runs.

@@ -1,7 +1,7 @@
 //! Sentences that follow from several runs.
 
 use measure::doctor::{self, Cure};
-use measure::notation::{count, counted, decimal, percent, rate};
+use measure::notation::{count, counted, decimal, per_second, percent, rate};
 use measure::{HostFacts, Limit, Metric, RunRecord};
 
 use super::transports::comparison_of;
@@ -69,7 +69,7 @@ fn costs(collection: &Collection) -> Vec<Remark> {
         };
         let mut text = format!(
             "{to} answered {} queries a second {direction} than {from}",
-            decimal(change.difference.abs(), 0)
+            per_second(change.difference.abs())
         );
         if let Some(share) = change.percent {
             text.push_str(&format!(" ({:.1} %)", share.abs()));

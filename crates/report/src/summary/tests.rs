@@ -162,7 +162,7 @@ fn cases() -> Vec<Case> {
         case!(
             example::without_queries,
             "no_queries.txt",
-            "Limit: server. 494 connections a second "
+            "Limit: server. 494.0 connections a second "
         ),
     ]
 }
@@ -203,6 +203,69 @@ fn every_result_fits_and_begins_with_its_verdict() {
             record.warnings.push(long.clone());
             record.scenario.server_name = Some(long.clone());
             record.scenario.questions.source = long.clone();
+        }
+    }
+}
+
+/// The words between tags, the bars of a table, line ends and two blanks, with a bar after each.
+fn cells(form: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for letter in form.chars() {
+        match letter {
+            '<' => is_tag = true,
+            '>' => {
+                is_tag = false;
+                text.push_str("  ");
+            }
+            _ if is_tag => {}
+            '|' | '\n' => text.push_str("  "),
+            other => text.push(other),
+        }
+    }
+    let words = text.split("  ").map(str::trim).filter(|it| !it.is_empty());
+    words.map(|it| format!("{it}|")).collect()
+}
+
+/// The rows of a report that say what the summary, in cells, says of a run.
+fn rows(summary: &str) -> Vec<String> {
+    let cells: Vec<&str> = summary.split('|').collect();
+    let after = |name: &str| &cells[cells.iter().position(|it| *it == name).unwrap() + 1..];
+    let (offered, answered) = (after("offered"), after("answered"));
+    let (lost, latency) = (after("lost"), after("latency"));
+    let rate = offered[2].strip_suffix(" qps").unwrap();
+    let mut rows = vec![
+        format!("offered|{}|100 %|{rate}|", offered[0]),
+        format!("completed|{}|{}|", answered[0], answered[2]),
+        format!("Achieved|{}|", answered[1]),
+        format!("lost|{}|{}|", lost[0], lost[1]),
+    ];
+    rows.extend(latency[..5].iter().map(|it| it.replacen(' ', "|", 1) + "|"));
+    rows
+}
+
+#[test]
+fn figures_read_the_same_in_summary_and_report() {
+    let records = [
+        healthy(),
+        generator_limited(),
+        tcp(),
+        example::dot(),
+        example::doh2(),
+    ];
+    for record in records {
+        let rows = rows(&cells(&render(&record, None)));
+        assert_eq!(rows.len(), 9, "{rows:?}");
+        let document = crate::run::document(&record, "run.json");
+        for form in [
+            crate::plain::markdown(&document),
+            crate::html::render(&document),
+        ] {
+            // A tile has a tag between figure and unit.
+            let cells = cells(&form).replace("|qps|", " qps|");
+            for row in &rows {
+                assert!(cells.contains(row), "no {row} in {cells}");
+            }
         }
     }
 }

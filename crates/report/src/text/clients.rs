@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use measure::experience::PPM;
-use measure::notation::{count, counted, decimal, latency, share};
+use measure::notation::{count, counted, decimal, latency, per_second, share};
 use measure::{ClientExperience, GroupRecord, Histogram, RunRecord};
 
 use super::figures::or_dash;
@@ -93,7 +93,7 @@ fn facts(record: &RunRecord, group: &GroupRecord, experience: &ClientExperience)
     let mut row = |label: &str, words: String| table.row([label.into(), words]);
     let rate = |p| {
         let qps = experience.rate_qps(p, record.measured_seconds());
-        qps.map_or_else(|| "-".to_owned(), |qps| decimal(qps, 1))
+        qps.map_or_else(|| "-".to_owned(), per_second)
     };
     let (least, median, most) = (rate(0.0), rate(0.5), rate(1.0));
     row(
@@ -207,14 +207,14 @@ mod tests {
         assert!(text.starts_with(first), "{text}");
         let expected = "
   silent: 2 clients over dot, 0 of 7 queries answered, p50 -, p99 -
-  each client's          median  worst 1 in 10  1 in 100     worst
-  p50 latency                 -              -         -         -
-  p90 latency                 -              -         -         -
-  p99 latency                 -              -         -         -
-  longest latency             -              -         -         -
-  queries unanswered   100.00 %       100.00 %  100.00 %  100.00 %
-  connections opened          0              0         0         0
-  mean set-up of them         -              -         -         -
+  each client's        median  worst 1 in 10  1 in 100  worst
+  p50 latency               -              -         -      -
+  p90 latency               -              -         -      -
+  p99 latency               -              -         -      -
+  longest latency           -              -         -      -
+  queries unanswered    100 %          100 %     100 %  100 %
+  connections opened        0              0         0      0
+  mean set-up of them       -              -         -      -
   queries a second  least 0.0, median 0.0, most 3.5
   never asked       1 of 2
   never answered    1 of 1

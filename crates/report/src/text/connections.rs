@@ -2,7 +2,7 @@
 
 use measure::counts::error_codes::{application_error, quic_transport_error};
 use measure::counts::{Codes, Connections};
-use measure::notation::{count, counted, decimal};
+use measure::notation::{count, counted, decimal, per_second};
 use measure::{Histogram, RunRecord};
 
 use super::figures::{list, or_dash};
@@ -129,7 +129,7 @@ fn handshake_kinds(record: &RunRecord, connections: &Connections) -> String {
     ]);
     let rate = record.handshakes_per_second();
     if rate > 0.0 {
-        note.push_str(&format!("; {} a second of load", decimal(rate, 1)));
+        note.push_str(&format!("; {} a second of load", per_second(rate)));
     }
     note
 }

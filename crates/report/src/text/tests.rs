@@ -156,7 +156,7 @@ fn policy_of_connections_and_tls_is_told_in_plain_words() {
     tls.settings.stock_records = true;
     let text = render(&record);
     let connections = "  connections  opened and closed without a query; closed after 3.000 s; \
-        reopened after 500.0 ms; 1 query at once; TCP Fast Open; at most 1,000.0 opened a \
+        reopened after 500.0 ms; 1 query at once; TCP Fast Open; at most 1,000 opened a \
         second\n";
     assert!(text.contains(connections), "{text}");
     let trust = "; certificate not verified, 2 key pins; client certificate; sessions resumed; \
@@ -190,7 +190,7 @@ fn run_without_a_response_shows_no_latency_and_says_why() {
         "{text}"
     );
     assert!(
-        text.contains("  goodput              0.0  qps               -  of"),
+        text.contains("  goodput              0.0  qps            -  of"),
         "{text}"
     );
 }
@@ -260,7 +260,7 @@ fn tcp_fallback_shows_its_queries_and_connections() {
 fn interval_line_is_one_aligned_line() {
     let record = example::dot();
     let lines: Vec<String> = record.intervals.iter().map(interval_line).collect();
-    let expected = "   1.0 s  sent     1,000    1,000.0 qps  responses     1,000    1,000.0 qps  \
+    let expected = "   1.0 s  sent     1,000      1,000 qps  responses     1,000      1,000 qps  \
         lost      0  p50 5.489 ms  p99 5.489 ms  in flight     5.0";
     assert_eq!(lines[0], expected);
     assert!(lines[1].contains("sent     1,012  ") && lines[1].contains("  lost     20  "));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use measure::notation::{counted, decimal, latency, percent};
+use measure::notation::{chosen, counted, latency, percent};
 use measure::{HttpMethod, HttpScheme, ScenarioRecord, TlsFacts};
 
 /// Method and URI of the requests.
@@ -117,7 +117,7 @@ pub(super) fn connections(scenario: &ScenarioRecord) -> String {
     words.extend(
         policy
             .rate_max
-            .map(|rate| format!("at most {} opened a second", decimal(rate, 1))),
+            .map(|rate| format!("at most {} opened a second", chosen(rate))),
     );
     words.join("; ")
 }

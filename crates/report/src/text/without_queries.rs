@@ -1,6 +1,6 @@
 //! The result of a run that opened connections and asked nothing.
 
-use measure::notation::{count, counted, decimal, seconds, share};
+use measure::notation::{chosen, count, counted, decimal, per_second, seconds, share};
 use measure::{Interval, RunRecord};
 
 use super::figures::{list, or_dash};
@@ -9,7 +9,7 @@ use crate::table::{Align, Table};
 /// What set the pace, in words.
 pub(super) fn load(record: &RunRecord) -> String {
     match record.scenario.connections.rate_max {
-        Some(rate) => format!("{} connections a second, no queries", decimal(rate, 1)),
+        Some(rate) => format!("{} connections a second, no queries", chosen(rate)),
         None => "one connection after the other, no queries".to_owned(),
     }
 }
@@ -24,11 +24,11 @@ pub(super) fn result(record: &RunRecord) -> String {
         table.row([label.into(), number, unit.into(), share, note]);
     };
     let none = String::new;
-    let a_second = |rate: f64| format!("{} a second", decimal(rate, 1));
+    let a_second = |rate: f64| format!("{} a second", per_second(rate));
     let of_attempted = |number: u64| share(number, attempted);
     let unit = "connections";
     if let Some(rate) = record.scenario.connections.rate_max {
-        row("asked", decimal(rate, 1), "a second", none(), none());
+        row("asked", chosen(rate), "a second", none(), none());
     }
     let attempts = a_second(record.attempts_per_second());
     row("attempted", count(attempted), unit, none(), attempts);
@@ -39,7 +39,7 @@ pub(super) fn result(record: &RunRecord) -> String {
     let causes = list(connections.failed.by_cause(record.scenario.transport));
     row("failed", count(failed), unit, of_attempted(failed), causes);
     let window = format!("opened within the {} of load", seconds(record.measured_ns));
-    let achieved = decimal(record.opened_per_second(), 1);
+    let achieved = per_second(record.opened_per_second());
     row("achieved", achieved, "a second", none(), window);
     let clients = format!("of {}", counted(record.scenario.clients, "client"));
     let setting_up = decimal(record.setting_up_mean(), 1);
@@ -69,7 +69,7 @@ pub fn connections_line(interval: &Interval, has_handshakes: bool) -> String {
         seconds(interval.end_ns),
         count(connections.attempted),
         count(opened),
-        decimal(interval.per_second(opened), 1),
+        per_second(interval.per_second(opened)),
         count(connections.failed.total()),
     )
 }

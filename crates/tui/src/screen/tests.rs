@@ -111,18 +111,11 @@ fn views_show_their_key_figures_at_usual_widths() {
         let run = view(b"1");
         assert_has(
             &run,
-            &[
-                "throng run",
-                "2/7",
-                "responses",
-                "1,000.0 qps",
-                "a note",
-                "█",
-            ],
+            &["throng run", "2/7", "responses", "1,000 qps", "a note", "█"],
         );
         assert_has(
             &run,
-            &["latency p99", "2.0", "? help", "RCODEs", "NOERROR 100.00 %"],
+            &["latency p99", "2.0", "? help", "RCODEs", "NOERROR 100 %"],
         );
         assert_has(&view(b"2"), &["stub", "resolver", "500.0 qps"]);
         assert_has(&view(b"3"), &["bind 127.0.0.1:8053", "queries"]);
@@ -185,7 +178,7 @@ fn runs_of_a_comparison_are_listed_and_the_whole_has_a_bar() {
     }
     assert_has(
         &text(&screen, (120, 40)),
-        &["1,000.0 qps", "0.40 %", "server"],
+        &["1,000 qps", "0.40 %", "server"],
     );
 }
 

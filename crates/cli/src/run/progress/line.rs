@@ -222,7 +222,7 @@ mod tests {
 
     fn pieces() -> Vec<Piece> {
         vec![
-            Piece::first("15,324.6 qps".to_owned()),
+            Piece::first("15,325 qps".to_owned()),
             Piece::percentile("p99 12.34 ms".to_owned()),
             Piece::failures("lost", 1_234),
             Piece::remark("limit so far: server".to_owned()),
@@ -241,10 +241,10 @@ mod tests {
             let line = text(half, columns);
             assert!(line.chars().count() < usize::from(columns), "{line:?}");
             assert!(line.contains(" 50 %  "), "{line:?}");
-            assert!(line.contains("15,324.6 qps"), "{line:?}");
+            assert!(line.contains("15,325 qps"), "{line:?}");
         }
-        assert_eq!(text(half, 40), " 50 %  15,324.6 qps  lost 1,234");
-        let wide = "███████████████░░░░░░░░░░░░░░░  50 %  30 s left  15,324.6 qps  p99 12.34 ms  \
+        assert_eq!(text(half, 40), " 50 %  15,325 qps  lost 1,234");
+        let wide = "███████████████░░░░░░░░░░░░░░░  50 %  30 s left  15,325 qps  p99 12.34 ms  \
                     lost 1,234  limit so far: server";
         assert_eq!(text(half, 120), wide);
         let usual = text(half, 80);
@@ -260,7 +260,7 @@ mod tests {
             },
             120,
         );
-        assert!(line.starts_with("2 h 5 min  15,324.6 qps"), "{line}");
+        assert!(line.starts_with("2 h 5 min  15,325 qps"), "{line}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn run_ends_early_with_its_result_when_the_condition_is_met() {
     for said in [
         "Aborted. SIMULATION. Limit: ",
         ", 2.0 s, then ended by --abort-if\n",
-        "- --abort-if 'p99 > 3ms for 2s' ended the run early: p99 is 4.00 ms",
+        "- --abort-if 'p99 > 3ms for 2s' ended the run early: p99 is 4.000 ms",
     ] {
         assert!(text.contains(said), "{text}");
     }

@@ -117,7 +117,7 @@ fn load_that_never_meets_the_objective_has_no_capacity_and_a_reason() {
     assert_eq!(first.outcome, TrialOutcome::Failed);
     assert_eq!(
         first.breaches,
-        ["goodput 0.00 % of the responses, less than 99.9 %"]
+        ["goodput 0 % of the responses, less than 99.9 %"]
     );
     // Whether load is the cause, is open where none is answered.
     let silent = answer_with(1, "--sim-loss 1 --start 20").answer;
@@ -207,7 +207,7 @@ fn text_begins_with_the_answer_and_shows_every_trial() {
     }
     // They are in the result.
     assert!(!progress.contains("trial  1"), "{progress}");
-    let trial = "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0.00 %\n";
+    let trial = "trial  1        1,000 qps  passed     p99 2.000 ms    lost 0 %\n";
     let progress = throng(&format!("{flags} --format json")).stderr;
     assert!(progress.contains(trial), "{progress}");
     let csv = throng(&format!("{flags} --quiet --format csv")).succeeded();

@@ -130,7 +130,7 @@ fn runs_that_measured_the_generator_are_left_out_by_name_and_judge_no_claim() {
         against = { rate = 2000, transport = "tcp" }
         holds-if = "qps < -10%"
     "#;
-    let of_generator = "all of 3 runs measured the generator or its host (at least 2,000.0 qps)";
+    let of_generator = "all of 3 runs measured the generator or its host (at least 2,000 qps)";
     let text = claims(&folder, published, "").succeeded();
     let lines = [
         "supported      Twice the rate over UDP".to_owned(),

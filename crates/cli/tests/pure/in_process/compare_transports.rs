@@ -77,19 +77,19 @@ fn all_six_transports_are_compared_by_one_command() {
 fn simulated_comparison_is_the_same_every_time_and_reads_as_expected() {
     let flags = "--driver sim --transports udp,tcp --rate 1000 --duration 2s --sim-delay 3ms \
                  --timeout 1s";
-    let expected = "  load       open loop, 1,000.0 qps equally spaced; 10 clients, 1 worker
+    let expected = "  load       open loop, 1,000 qps equally spaced; 10 clients, 1 worker
   questions  test-record-1..1000.throng.test A, 1,000 questions
 
 Transports
-                            udp          tcp
-  achieved          1,000.0 qps  1,000.0 qps
-  lost                   0.00 %       0.00 %
-  mean latency         6.000 ms     6.000 ms
-  p50 latency          6.000 ms     6.000 ms
-  p95 latency          6.000 ms     6.000 ms
-  p99 latency          6.000 ms     6.000 ms
-  TCP connect, p50            -     6.000 ms
-  limit                    rate         rate
+                          udp        tcp
+  achieved          1,000 qps  1,000 qps
+  lost                    0 %        0 %
+  mean latency       6.000 ms   6.000 ms
+  p50 latency        6.000 ms   6.000 ms
+  p95 latency        6.000 ms   6.000 ms
+  p99 latency        6.000 ms   6.000 ms
+  TCP connect, p50          -   6.000 ms
+  limit                  rate       rate
 
 Costs
   udp -> tcp
@@ -101,10 +101,10 @@ Costs
     p99 latency      0 ns  0.0 %
 
 Verdicts
-  udp  rate  1 of 1 run  100.00 % of the queries offered at 1,000.0 qps were answered and sent on
-                         time (p99 0 ns late)
-  tcp  rate  1 of 1 run  100.00 % of the queries offered at 1,000.0 qps were answered and sent on
-                         time (p99 0 ns late)
+  udp  rate  1 of 1 run  100 % of the queries offered at 1,000 qps were answered and sent on time
+                         (p99 0 ns late)
+  tcp  rate  1 of 1 run  100 % of the queries offered at 1,000 qps were answered and sent on time
+                         (p99 0 ns late)
 
 note: one run of a transport shows no spread: --repeat 5
 note: the target is the responder built into this tool: the costs are those of both, not of a server

@@ -52,7 +52,7 @@ fn a_log_becomes_a_summary_and_a_profile_without_names_and_addresses() {
         "Population  10 clients, 1.0 qps together, seen for 600.0 s\n",
         "QTYPE       A 66.67 %, AAAA 33.33 %\n",
         "Names       5 (not kept), Zipf exponent 0; the first 5 get 100.0 % of queries\n",
-        "Transport   udp 100.00 %\n",
+        "Transport   udp 100 %\n",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }

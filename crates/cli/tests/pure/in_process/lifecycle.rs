@@ -48,18 +48,18 @@ fn a_run_without_queries_reads_as_expected() {
     let expected = format!(
         "throng {version}: SIMULATION in virtual time, tcp to the built-in responder \
          (192.0.2.53:53), 5.0 s
-  load         500.0 connections a second, no queries; 10 clients, 1 worker
+  load         500 connections a second, no queries; 10 clients, 1 worker
   options      timeout 5.000 s
-  connections  opened and closed without a query; at most 500.0 opened a second
+  connections  opened and closed without a query; at most 500 opened a second
   started      2026-01-01T00:00:00Z
 
 Result
-  asked            500.0  a second
-  attempted        2,500  connections            500.0 a second
-  opened           2,500  connections  100.00 %  of attempted
-  failed               0  connections    0.00 %
-  achieved         499.8  a second               opened within the 5.0 s of load
-  in set-up, mean    1.0  connections            of 10 clients
+  asked              500  a second
+  attempted        2,500  connections         500.0 a second
+  opened           2,500  connections  100 %  of attempted
+  failed               0  connections    0 %
+  achieved         499.8  a second            opened within the 5.0 s of load
+  in set-up, mean    1.0  connections         of 10 clients
 
 Connections
   attempted     2,500
@@ -74,7 +74,7 @@ Generator
 
 Verdict
   limit: rate, in a SIMULATION
-  - 499.8 connections were opened a second, of the 500.0 that --connect-rate asks for
+  - 499.8 connections were opened a second, of the 500 that --connect-rate asks for
   - SIMULATION: no server was measured, and the simulated one needed no time
   advice: raise --connect-rate to find the target's limit
 "

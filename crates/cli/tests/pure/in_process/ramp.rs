@@ -78,7 +78,7 @@ fn forms_show_the_same_points_and_the_plot_is_that_of_resperf() {
     let text = throng(&flags).succeeded();
     for words in [
         "SIMULATION in virtual time, ramp of 192.0.2.53:53 over udp\n",
-        "  load       0 to 2,000.0 qps within 2.0 s\n",
+        "  load       0 to 2,000 qps within 2.0 s\n",
         "\nRamp\n  peak           ",
         "\n  ended because  the ramp was complete\n",
         "\nOver time\n   from ",

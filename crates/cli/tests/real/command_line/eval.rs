@@ -116,7 +116,7 @@ fn all_forms_show_the_servers_of_a_file() {
     );
     let markdown = throng(&format!("{line} --format markdown --sorted")).succeeded();
     assert!(
-        markdown.contains(&format!("| {other} | 6 | 0.00 % |")),
+        markdown.contains(&format!("| {other} | 6 | 0 % |")),
         "{markdown}"
     );
     let shown = throng(&format!("report {record}")).succeeded();

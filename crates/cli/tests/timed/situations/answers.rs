@@ -28,7 +28,7 @@ fn refused(name: &'static str) -> Expected {
     Expected {
         name,
         limit: Limit::Unknown,
-        evidence: "100.00 % of the responses were REFUSED",
+        evidence: "100 % of the responses were REFUSED",
         topic: "REFUSED",
         cure: "ask for names of a zone that the server serves",
     }

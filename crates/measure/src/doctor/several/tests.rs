@@ -20,7 +20,7 @@ fn query_logging_is_blamed_only_where_runs_without_it_are_faster() {
     );
     let found = of_runs(&[&on, &off]);
     assert_eq!((found.len(), found[0].state), (1, State::Problem));
-    let seen = "10,000.0 qps with querylog=on, 15,000.0 qps with querylog=off: 50.0 % more";
+    let seen = "10,000 qps with querylog=on, 15,000 qps with querylog=off: 50.0 % more";
     assert_eq!(found[0].seen, seen);
     let cures: Vec<&str> = found[0].cures.iter().map(|it| it.how.as_str()).collect();
     assert_eq!(cures[..2], ["rndc querylog off", "querylog no;"]);

@@ -16,7 +16,7 @@ fn responses_of_no_use_are_said_first_unless_they_are_named_as_good() {
     ] {
         record.total.counts.rcodes = Default::default();
         record.total.counts.rcodes.record_many(rcode, 100_000);
-        let evidence = format!("100.00 % of the responses were {name} (100,000): the figures say");
+        let evidence = format!("100 % of the responses were {name} (100,000): the figures say");
         judged(&record, Limit::Unknown, &evidence, cure);
         record.scenario.goodput_rcodes = vec![rcode];
         assert_eq!(judge(&record).limit, Limit::Rate);

@@ -13,7 +13,7 @@ fn northflank_latency_is_the_default_of_100_outstanding() {
     let evidence = "99.6 of at most 100 queries were in flight, with CPU time to spare here, while \
                     queries queued at the target: p50 6.4";
     let verdict = judged(&record, Limit::Server, evidence, "--rate 10727");
-    let law = "mean latency 6.497 ms x 15,324.6 qps = 99.6 in flight of 100: latency was set by \
+    let law = "mean latency 6.497 ms x 15,325 qps = 99.6 in flight of 100: latency was set by \
                --outstanding, not by the target (run with --rate for honest latency)";
     assert!(
         verdict.evidence.iter().any(|line| line == law),
@@ -70,7 +70,7 @@ fn population_that_was_answered_on_time_is_to_grow() {
     let mut record = in_time(10_000.0);
     let rate_qps = Some(10_000.0);
     record.scenario.arrival = Arrival::Clients { rate_qps };
-    let evidence = "100.00 % of the queries offered at 10,000.0 qps";
+    let evidence = "100 % of the queries offered at 10,000 qps";
     judged(&record, Limit::Rate, evidence, "raise --clients");
 }
 
@@ -116,7 +116,7 @@ fn rate_that_was_held_is_the_limit() {
     let verdict = judged(
         &in_time(10_000.0),
         Limit::Rate,
-        "100.00 % of the queries offered at 10,000.0 qps were answered and sent on time (p99 10.0",
+        "100 % of the queries offered at 10,000 qps were answered and sent on time (p99 10.0",
         "raise --rate",
     );
     assert!(
@@ -137,12 +137,12 @@ fn rate_cap_of_the_closed_loop_is_the_limit() {
     let verdict = judged(
         &record,
         Limit::Rate,
-        "rate cap of 10,000.0 qps",
+        "rate cap of 10,000 qps",
         "raise the cap",
     );
     assert_eq!(
         verdict.evidence[1],
-        "mean latency 1.000 ms x 10,000.0 qps = 10.0 in flight of 100"
+        "mean latency 1.000 ms x 10,000 qps = 10.0 in flight of 100"
     );
 }
 

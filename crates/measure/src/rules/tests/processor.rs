@@ -56,7 +56,7 @@ fn busy_open_loop_worker_that_is_on_time_is_not_the_limit() {
     judged(
         &record,
         Limit::Rate,
-        "100.00 % of the queries offered at 10,000.0 qps",
+        "100 % of the queries offered at 10,000 qps",
         "raise --rate",
     );
 }
@@ -78,7 +78,7 @@ fn a_worker_that_waited_for_its_cpu_is_not_said_to_have_had_enough() {
 fn busy_worker_with_short_lived_connections_is_told_from_one_with_queries() {
     let mut record = churn(&[(90 * MS, 1_000)]);
     busy(&mut record, 0.985);
-    let evidence = "worker 0 used 98.5 % of its CPU, with 1,000.0 handshakes a second beside \
+    let evidence = "worker 0 used 98.5 % of its CPU, with 1,000 handshakes a second beside \
                     the queries: this tool, not the target, set the rate";
     judged(&record, Limit::Generator, evidence, "--workers 2");
 }

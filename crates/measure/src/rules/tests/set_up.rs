@@ -5,7 +5,7 @@ use crate::rules::situations::*;
 #[test]
 fn handshakes_that_queue_are_the_servers_limit() {
     let record = churn(&[(3 * MS, 1), (95 * MS, 999)]);
-    let evidence = "96.9 of 100 clients on average were setting up a connection (1,000.0 a \
+    let evidence = "96.9 of 100 clients on average were setting up a connection (1,000 a \
                     second), and they queued at the target: TLS handshake p50 95.00 ms";
     let verdict = judged(&record, Limit::Server, evidence, "carry more queries");
     assert!(
@@ -37,7 +37,7 @@ fn rate_of_connections_that_was_asked_for_is_the_limit() {
         interval.counts.not_sent.timed_out_waiting += 5_000;
     });
     for record in [closed, open] {
-        let evidence = "1,000.0 connections were opened a second, as many as --connect-rate allows";
+        let evidence = "1,000 connections were opened a second, as many as --connect-rate allows";
         judged(&record, Limit::Rate, evidence, "raise --connect-rate");
     }
 }

@@ -34,7 +34,7 @@ fn asked(mut record: RunRecord, rate: f64) -> RunRecord {
 fn connect_rate_that_was_held_is_the_limit() {
     let record = asked(opening(&[(MS, 1_000)]), 1_000.0);
     let evidence =
-        "1,000.0 connections were opened a second, of the 1,000.0 that --connect-rate asks for";
+        "1,000 connections were opened a second, of the 1,000 that --connect-rate asks for";
     let verdict = judged(&record, Limit::Rate, evidence, "raise --connect-rate");
     assert_eq!(verdict.evidence.len(), 1, "{verdict:#?}");
 }
@@ -42,7 +42,7 @@ fn connect_rate_that_was_held_is_the_limit() {
 #[test]
 fn clients_that_are_all_setting_up_are_too_few() {
     let record = opening(&[(9 * MS, 1), (10 * MS, 999)]);
-    let evidence = "10.0 of 10 clients on average were setting up a connection (1,000.0 a \
+    let evidence = "10.0 of 10 clients on average were setting up a connection (1,000 a \
                     second), but nothing queued: TCP connect p50 9.9";
     judged(&record, Limit::Outstanding, evidence, "--clients 40");
 }
@@ -50,11 +50,11 @@ fn clients_that_are_all_setting_up_are_too_few() {
 #[test]
 fn clients_that_queue_at_the_target_are_the_servers_limit() {
     let record = asked(opening(&[(MS / 10, 1), (10 * MS, 999)]), 1_500.0);
-    let evidence = "10.0 of 10 clients on average were setting up a connection (1,000.0 a \
+    let evidence = "10.0 of 10 clients on average were setting up a connection (1,000 a \
                     second), and they queued at the target: TCP connect p50 9.9";
     let verdict = judged(&record, Limit::Server, evidence, "--connect-rate 700");
     let shortfall =
-        "1,000.0 of the 1,500.0 connections a second that --connect-rate asks for were opened";
+        "1,000 of the 1,500 connections a second that --connect-rate asks for were opened";
     assert_eq!(verdict.evidence[1], shortfall);
 }
 
@@ -63,7 +63,7 @@ fn clients_that_wait_as_told_are_the_outstanding_limit() {
     let mut record = opening(&[(MS, 1_000)]);
     record.scenario.connections.reconnect_delay = Duration::from_millis(9);
     let evidence =
-        "9.0 of 10 clients on average waited for --reconnect-delay (1,000.0 connections a second)";
+        "9.0 of 10 clients on average waited for --reconnect-delay (1,000 connections a second)";
     judged(&record, Limit::Outstanding, evidence, "--clients 40");
 }
 
@@ -71,11 +71,11 @@ fn clients_that_wait_as_told_are_the_outstanding_limit() {
 fn busy_worker_is_the_generators_limit_unless_the_rate_was_held() {
     let mut record = asked(opening(&[(10 * MS, 1_000)]), 2_000.0);
     busy(&mut record, 0.985);
-    let evidence = "worker 0 used 98.5 % of its CPU, with 1,000.0 connections a second: this \
+    let evidence = "worker 0 used 98.5 % of its CPU, with 1,000 connections a second: this \
                     tool, not the target, set the rate";
     judged(&record, Limit::Generator, evidence, "--workers 2");
     let record = asked(record, 1_000.0);
-    judged(&record, Limit::Rate, "1,000.0 connections", "raise");
+    judged(&record, Limit::Rate, "1,000 connections", "raise");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn handshakes_are_what_opens_connections_of_tls() {
         times.tls_handshake.record_many(9 * MS, 1_000);
     }
     record.total = Interval::total(&record.intervals);
-    let evidence = "10.0 of 10 clients on average were setting up a connection (1,000.0 a \
+    let evidence = "10.0 of 10 clients on average were setting up a connection (1,000 a \
                     second), but nothing queued: TLS handshake p50 9.000 ms";
     judged(&record, Limit::Outstanding, evidence, "--clients 40");
 }
@@ -140,10 +140,10 @@ fn handshakes_are_what_opens_connections_of_tls() {
 #[test]
 fn idle_clients_without_a_cause_are_blamed_on_nobody() {
     let record = asked(opening(&[(MS, 1_000)]), 1_500.0);
-    let evidence = "only 1.0 of 10 clients on average were setting up a connection (1,000.0 a \
+    let evidence = "only 1.0 of 10 clients on average were setting up a connection (1,000 a \
                     second), with no worker out of CPU and 0 attempts failed";
     let verdict = judged(&record, Limit::Unknown, evidence, "idle host");
-    assert!(verdict.evidence[1].contains("1,500.0"), "{verdict:#?}");
+    assert!(verdict.evidence[1].contains("1,500"), "{verdict:#?}");
 }
 
 #[test]

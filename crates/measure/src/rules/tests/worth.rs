@@ -17,7 +17,7 @@ fn responses_that_are_all_truncated_are_no_rate_that_was_held() {
         counts.truncated = 100_000;
         counts.truncated_rcodes.record_many(0, 100_000);
     });
-    let evidence = "100.00 % of the responses were truncated (100,000), and 0.00 % of the queries";
+    let evidence = "100 % of the responses were truncated (100,000), and 0 % of the queries";
     judged(&record, Limit::Unknown, evidence, "--tcp-fallback");
 
     let refused = answered(|counts| {
@@ -26,7 +26,7 @@ fn responses_that_are_all_truncated_are_no_rate_that_was_held() {
         counts.tcp_fallback.sent = 100_000;
         counts.tcp_fallback.connection_losses = 100_000;
     });
-    let evidence = "and 0.00 % of the 100,000 sent again over TCP got a response";
+    let evidence = "and 0 % of the 100,000 sent again over TCP got a response";
     judged(&refused, Limit::Unknown, evidence, "--transport tcp");
 
     // Over TCP they came whole.

@@ -299,7 +299,7 @@ fn of_no_use() -> Vec<Situation> {
             Transport::Udp,
             5,
             "REFUSED",
-            "100.00 % of the responses were REFUSED",
+            "100 % of the responses were REFUSED",
             "allow-query",
         ),
         rcode(
@@ -307,7 +307,7 @@ fn of_no_use() -> Vec<Situation> {
             Transport::Tcp,
             2,
             "SERVFAIL",
-            "100.00 % of the responses were SERVFAIL",
+            "100 % of the responses were SERVFAIL",
             "rndc zonestatus",
         ),
         rcode(
@@ -315,7 +315,7 @@ fn of_no_use() -> Vec<Situation> {
             Transport::Udp,
             1,
             "FORMERR",
-            "100.00 % of the responses were FORMERR",
+            "100 % of the responses were FORMERR",
             "without EDNS",
         ),
         rcode(
@@ -323,7 +323,7 @@ fn of_no_use() -> Vec<Situation> {
             Transport::Doq,
             4,
             "NOTIMP",
-            "100.00 % of the responses were NOTIMP",
+            "100 % of the responses were NOTIMP",
             "dig",
         ),
         Situation {
