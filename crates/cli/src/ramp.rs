@@ -42,11 +42,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let _annotating = grafana::begin(&live, group.output.grafana.as_deref(), "ramp")?;
     let _viewing = tui::begin(&live, group.output.tui, "ramp");
     let page = web::begin(&live, group.output.web, "ramp")?;
-    live.begin(Place {
-        name: String::new(),
-        run: 1,
-        of: Some(1),
-    });
+    live.begin(Place::new("", 1, Some(1)));
     let is_simulated = group.run.is_simulated();
     let (watcher, stop) = watch(&live, (plan, is_simulated), &interrupt)?;
     let runner = Runner::new(&interrupt, &live, group.output.quiet);

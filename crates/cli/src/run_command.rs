@@ -113,14 +113,11 @@ pub(crate) fn make_points(
         if !point.is_only() {
             tell!("{point}");
         }
-        live.begin(Place {
-            name: match point.is_only() {
-                true => String::new(),
-                false => point.to_string(),
-            },
-            run: number,
-            of: Some(runs.len() as u64),
-        });
+        let name = match point.is_only() {
+            true => String::new(),
+            false => point.to_string(),
+        };
+        live.begin(Place::new(name, number, Some(runs.len() as u64)));
         // Virtual time takes none that anything could be lost in.
         let kept = destination
             .as_ref()

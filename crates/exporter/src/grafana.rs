@@ -227,11 +227,7 @@ mod tests {
         Snapshot {
             number: 1,
             at: Duration::from_secs(at),
-            place: Arc::new(Place {
-                name: "search".to_owned(),
-                run: 1,
-                of: None,
-            }),
+            place: Arc::new(Place::new("search", 1, None)),
             shown,
         }
     }

@@ -107,10 +107,7 @@ mod tests {
         watched.read(&live.after(0, Duration::ZERO));
         assert_eq!(watched.total().unwrap().counts.responses, 11);
         assert_eq!(watched.points.len(), 2);
-        live.begin(Place {
-            run: 2,
-            ..Place::default()
-        });
+        live.begin(Place::new("", 2, None));
         live.publish(shown(7));
         watched.read(&live.after(2, Duration::ZERO));
         assert_eq!(watched.total().unwrap().counts.responses, 7);

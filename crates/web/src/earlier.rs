@@ -25,11 +25,7 @@ impl EarlierRun {
     /// The run that `runs` has as the newest; `number` is its own on the page.
     pub(crate) fn draw(number: u64, runs: &Runs, bins: &Bins) -> EarlierRun {
         let (place, figures) = (&runs.place, runs.figures());
-        let title = match place.name.as_str() {
-            "" => format!("Run {}", place.run),
-            name => format!("Run {}: {name}", place.run),
-        };
-        let title = escape(&title);
+        let title = escape(&format!("Run {}", place.title()));
         let p99 = figures.p99_ns.map(|ns| latency(ns as f64));
         let words = format!(
             "{} answered, p99 {}, lost {}, limit: {}.",

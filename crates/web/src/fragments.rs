@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lab::live::{Judged, Phase, RunFigures, ShownAgent};
+use lab::live::{Judged, Phase, Place, RunFigures, ShownAgent};
 use measure::notation::{count, counted, figure, latency, rate, seconds, share};
 use measure::{Histogram, Interval};
 use report::html::{escape, sentence};
@@ -359,17 +359,14 @@ fn runs(watched: &Watched) -> String {
     if shown.finished.is_empty() && shown.place.of == Some(1) {
         return String::new();
     }
-    let row = |number: u64, name: &str, figures: RunFigures, state: &str| {
+    let row = |place: &Place, figures: RunFigures, state: &str| {
         let measured = |text: String| match figures.offered {
             0 => "-".to_owned(),
             _ => text,
         };
         let p99 = figures.p99_ns.map(|ns| latency(ns as f64));
         vec![
-            match name {
-                "" => number.to_string(),
-                name => format!("{number}: {name}"),
-            },
+            place.title(),
             state.to_owned(),
             measured(rate(figures.sent_qps)),
             measured(rate(figures.responses_qps)),
@@ -381,10 +378,10 @@ fn runs(watched: &Watched) -> String {
     let mut rows = Vec::new();
     if watched.newest().is_some() {
         let (place, state) = (&shown.place, phase(watched.phase()));
-        rows.push(row(place.run, &place.name, shown.figures(), state));
+        rows.push(row(place, shown.figures(), state));
     }
     let finished = shown.finished.iter().rev();
-    rows.extend(finished.map(|it| row(it.place.run, &it.place.name, it.figures, "ended")));
+    rows.extend(finished.map(|it| row(&it.place, it.figures, "ended")));
     if rows.is_empty() {
         return String::new();
     }

@@ -157,11 +157,8 @@ impl Bench for Trials<'_> {
         // A bar goes away by itself; lines between those of the trials would be too many.
         trial.output.quiet |= streams::columns_of_error().is_none();
         let destination = self.destination(attempt)?;
-        self.runner.live.begin(Place {
-            name: purpose(attempt.purpose).to_owned(),
-            run: attempt.position as u64,
-            of: None,
-        });
+        let place = Place::new(purpose(attempt.purpose), attempt.position as u64, None);
+        self.runner.live.begin(place);
         let record = run::measure(&trial, &self.runner)?;
         self.all_kept &= keep_one(&record, destination.as_ref());
         Ok(Made {

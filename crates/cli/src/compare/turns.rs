@@ -79,11 +79,9 @@ pub(super) fn make(
             index + 1,
             turns.len()
         );
-        maker.live.begin(Place {
-            name: format!("{name} {round}"),
-            run: index as u64 + 1,
-            of: Some(turns.len() as u64),
-        });
+        let (position, all) = (index as u64 + 1, turns.len() as u64);
+        let place = Place::new(format!("{name} {round}"), position, Some(all));
+        maker.live.begin(place);
         match side.run((round, rounds), &maker)? {
             Some((file, record))
                 if !interrupt.has_come() && record.ended_by != EndedBy::Interrupted =>

@@ -150,11 +150,8 @@ fn make(
                 turn.rounds
             );
         }
-        live.begin(Place {
-            name: turn.group.run.transport.to_string(),
-            run: position as u64,
-            of: Some(all as u64),
-        });
+        let transport = turn.group.run.transport.to_string();
+        live.begin(Place::new(transport, position as u64, Some(all as u64)));
         let record = run::measure(turn.group, &runner)?;
         all_kept &= keep_one(&record, turn.destination.as_ref());
         if record.ended_by != EndedBy::Interrupted {

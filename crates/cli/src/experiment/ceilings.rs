@@ -106,10 +106,8 @@ fn measure_one(
         log: Some(log),
         begun: None,
     };
-    maker.live.begin(Place {
-        name: format!("ceiling, {}", words(&turn.levels)),
-        ..Place::default()
-    });
+    let name = format!("ceiling, {}", words(&turn.levels));
+    maker.live.begin(Place::new(name, 0, None));
     let made = started.near(|| maker.make(&groups, &places))?;
     let made = made.map_err(Failure::in_operation)?;
     let record = fs::read_to_string(&unfinished).map_err(Failure::in_operation)?;

@@ -319,11 +319,9 @@ impl Progress<'_> {
         for (number, turn) in waiting.iter().enumerate() {
             let position = self.before + number + 1;
             tell!("[{position}/{}] {turn}", self.all);
-            self.maker.live.begin(Place {
-                name: turn.to_string(),
-                run: position as u64,
-                of: Some(self.all as u64),
-            });
+            let all = Some(self.all as u64);
+            let place = Place::new(turn.to_string(), position as u64, all);
+            self.maker.live.begin(place);
             let waited = match self.agents {
                 Some(agents) => agents.wait(folder.path(), self.maker.interrupt),
                 None => Ok(()),

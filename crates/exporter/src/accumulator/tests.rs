@@ -80,11 +80,7 @@ fn counters_add_up_over_intervals_and_runs_by_transport() {
     for number in 0..3 {
         live.publish(shown(Transport::Udp, number));
     }
-    live.begin(Place {
-        name: "second".to_owned(),
-        run: 2,
-        of: Some(3),
-    });
+    live.begin(Place::new("second", 2, Some(3)));
     live.publish(shown(Transport::Dot, 4));
     let all = scraped(&live);
     for (name, labels, expected) in [

@@ -156,11 +156,7 @@ mod tests {
     }
 
     fn place(run: u64) -> Place {
-        Place {
-            run,
-            of: Some(4),
-            ..Place::default()
-        }
+        Place::new("", run, Some(4))
     }
 
     #[test]

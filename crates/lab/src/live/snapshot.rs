@@ -34,6 +34,25 @@ pub struct Place {
     pub of: Option<u64>,
 }
 
+impl Place {
+    /// The run at this position.
+    pub fn new(name: impl Into<String>, run: u64, of: Option<u64>) -> Place {
+        Place {
+            name: name.into(),
+            run,
+            of,
+        }
+    }
+
+    /// Its position, and its name if it has one: `7: transport dot`.
+    pub fn title(&self) -> String {
+        match self.name.as_str() {
+            "" => self.run.to_string(),
+            name => format!("{}: {name}", self.run),
+        }
+    }
+}
+
 /// What a run shows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Shown {

@@ -172,11 +172,7 @@ fn the_publisher_does_not_wait_for_a_reader_that_is_at_work() {
 #[test]
 fn a_follower_reads_what_was_published_before_its_end_and_nothing_after_it() {
     let live = published(2);
-    live.begin(Place {
-        name: "trial 2".to_owned(),
-        run: 2,
-        of: None,
-    });
+    live.begin(Place::new("trial 2", 2, None));
     let (reads, read) = channel();
     let follower = live.follow(move |next| {
         for snapshot in &next.snapshots {

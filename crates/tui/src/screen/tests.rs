@@ -74,11 +74,7 @@ fn shown(number: u64) -> Shown {
 /// A screen that has read ten snapshots.
 fn screen() -> Screen {
     let live = Live::default();
-    live.begin(Place {
-        name: "trial".to_owned(),
-        run: 2,
-        of: Some(7),
-    });
+    live.begin(Place::new("trial", 2, Some(7)));
     (0..10).for_each(|number| {
         live.publish(shown(number));
     });
@@ -155,11 +151,7 @@ fn wide_screen_has_all_columns() {
 fn runs_of_a_comparison_are_listed_and_the_whole_has_a_bar() {
     let live = Live::default();
     for (run, name) in [(1, "A 1"), (2, "B 1"), (3, "B 2")] {
-        live.begin(Place {
-            name: name.to_owned(),
-            run,
-            of: Some(4),
-        });
+        live.begin(Place::new(name, run, Some(4)));
         let ended = Shown {
             phase: Phase::Ended,
             ..shown(0)

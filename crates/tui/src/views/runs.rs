@@ -74,10 +74,7 @@ impl Row<'_> {
         };
         let p99 = figures.p99_ns.map(|ns| latency(ns as f64));
         let cells = [
-            match place.name.as_str() {
-                "" => place.run.to_string(),
-                name => format!("{}: {name}", place.run),
-            },
+            place.title(),
             measured(rate(figures.responses_qps)),
             p99.unwrap_or_else(|| "-".to_owned()),
             measured(share(figures.lost, figures.offered)),

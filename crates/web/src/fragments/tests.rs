@@ -65,11 +65,7 @@ fn content(watched: &Watched, id: &str) -> String {
 /// What ten snapshots of a run show.
 fn watched() -> Watched {
     let live = Live::default();
-    live.begin(Place {
-        name: "trial".to_owned(),
-        run: 2,
-        of: Some(7),
-    });
+    live.begin(Place::new("trial", 2, Some(7)));
     (0..10).for_each(|number| {
         live.publish(shown(number));
     });
@@ -158,10 +154,7 @@ fn observed_servers_have_values_and_what_counters_grow_by() {
         assert!(observed.contains(part), "{part}: {observed}");
     }
     // Another run begins without what was observed beside this one.
-    live.begin(Place {
-        run: 2,
-        ..Place::default()
-    });
+    live.begin(Place::new("", 2, None));
     live.publish(shown(0));
     read(&mut watched, &live.after(3, Duration::ZERO));
     assert_eq!(content(&watched, "observed"), "");
@@ -187,11 +180,7 @@ fn many_observed_series_are_bounded() {
 fn trials_that_are_over_are_listed_with_what_limited_them() {
     let live = Live::default();
     for run in 1..=3 {
-        live.begin(Place {
-            name: format!("{run}0 kQ/s"),
-            run,
-            of: None,
-        });
+        live.begin(Place::new(format!("{run}0 kQ/s"), run, None));
         live.publish(shown(0));
     }
     let mut watched = Watched::new("capacity");
@@ -217,11 +206,7 @@ fn charts_of_the_newest_earlier_runs_stay_and_are_bounded() {
     let mut watched = Watched::new("experiment");
     let runs = 40;
     for run in 1..=runs {
-        let place = Arc::new(Place {
-            name: format!("<cell {run}>"),
-            run,
-            of: Some(runs),
-        });
+        let place = Arc::new(Place::new(format!("<cell {run}>"), run, Some(runs)));
         for number in 0..500 {
             watched.add(&Arc::new(Snapshot {
                 number: 500 * run + number,
@@ -256,11 +241,7 @@ fn charts_of_the_newest_earlier_runs_stay_and_are_bounded() {
 #[test]
 fn only_run_of_a_command_lists_no_runs() {
     let live = Live::default();
-    live.begin(Place {
-        name: String::new(),
-        run: 1,
-        of: Some(1),
-    });
+    live.begin(Place::new("", 1, Some(1)));
     live.publish(Shown::default());
     let mut watched = Watched::new("run");
     read(&mut watched, &live.after(0, Duration::ZERO));
@@ -288,11 +269,7 @@ fn screen_reader_hears_of_phases_and_not_of_intervals() {
 fn names_of_groups_agents_and_runs_cannot_add_elements() {
     let name = "<img src=x onerror=alert(1)>\"'&\u{202e}\r\nid: 3\r\n";
     let live = Live::default();
-    live.begin(Place {
-        name: name.to_owned(),
-        run: 1,
-        of: Some(2),
-    });
+    live.begin(Place::new(name, 1, Some(2)));
     let mut shown = shown(0);
     shown.groups[0].name = name.to_owned();
     shown.agents = vec![agent(name, false)];
@@ -312,11 +289,7 @@ fn names_of_groups_agents_and_runs_cannot_add_elements() {
 /// A day of intervals of one second, without a clock.
 #[test]
 fn page_of_a_day_is_bounded() {
-    let place = Arc::new(Place {
-        name: String::new(),
-        run: 1,
-        of: Some(1),
-    });
+    let place = Arc::new(Place::new("", 1, Some(1)));
     let mut watched = Watched::new("run");
     for number in 0..86_400 {
         let mut shown = shown(number);

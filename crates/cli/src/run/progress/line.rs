@@ -280,11 +280,7 @@ mod tests {
 
     #[test]
     fn several_runs_are_numbered() {
-        let place = |run, of| Place {
-            run,
-            of,
-            ..Place::default()
-        };
+        let place = |run, of| Place::new("", run, of);
         assert!(Piece::position(&place(1, Some(1))).is_empty());
         assert!(Piece::position(&place(0, None)).is_empty());
         for (of, expected) in [(Some(7), "run 2/7"), (None, "run 2")] {
@@ -306,11 +302,7 @@ mod tests {
 
     #[test]
     fn time_left_of_several_runs_is_that_of_all() {
-        let place = Place {
-            run: 2,
-            of: Some(4),
-            ..Place::default()
-        };
+        let place = Place::new("", 2, Some(4));
         let run = Extent::of_time(5 * SECOND, 10 * SECOND);
         let line = text(run.of_all(5 * SECOND, &place), 120);
         assert!(line.contains(" 37 %  25 s left"), "{line}");

@@ -101,11 +101,7 @@ mod tests {
             let snapshot = Arc::new(Snapshot {
                 number: seconds,
                 at: Duration::from_secs(seconds),
-                place: Arc::new(Place {
-                    run,
-                    of: Some(of),
-                    ..Place::default()
-                }),
+                place: Arc::new(Place::new("", run, Some(of))),
                 shown: Shown {
                     phase,
                     ..Shown::default()

@@ -53,11 +53,7 @@ fn page_is_accessible_during_the_run_and_at_its_end() {
     let live = Live::default();
     let server = start(&live);
     publish_each(&live, &server, 5);
-    live.begin(Place {
-        name: "second trial".to_owned(),
-        run: 2,
-        of: Some(3),
-    });
+    live.begin(Place::new("second trial", 2, Some(3)));
     publish_each(&live, &server, 2);
     let response = get(address(&server), "/");
     let (_, during) = response.split_once("\r\n\r\n").unwrap();
