@@ -205,7 +205,14 @@ pub(super) const FLAGS: &[(&[&str], &str, &str)] = &[
         "give --type A,AAAA",
     ),
     (
-        &["--domain", "--zone", "--name", "--query"],
+        &[
+            "--domain",
+            "--zone",
+            "--name",
+            "--query",
+            "--qname",
+            "--question",
+        ],
         "names",
         "give --names FILE, or --random-labels ZONE for new names below a zone",
     ),
