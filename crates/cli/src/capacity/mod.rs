@@ -157,7 +157,9 @@ impl Bench for Trials<'_> {
         // A bar goes away by itself; lines between those of the trials would be too many.
         trial.output.quiet |= streams::columns_of_error().is_none();
         let destination = self.destination(attempt)?;
-        let place = Place::new(purpose(attempt.purpose), attempt.position as u64, None);
+        let load = self.plan.search.sought.text(attempt.value);
+        let name = format!("{}, {load}", purpose(attempt.purpose));
+        let place = Place::new(name, attempt.position as u64, None);
         self.runner.live.begin(place);
         let record = run::measure(&trial, &self.runner)?;
         self.all_kept &= keep_one(&record, destination.as_ref());
