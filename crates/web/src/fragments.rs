@@ -11,6 +11,7 @@ use report::live::{self, RunPoint};
 
 use crate::watched::Watched;
 
+mod matrix;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,7 @@ pub fn fragments(watched: &Watched) -> Vec<Fragment> {
         ("latency-drawing", times.drawing),
         ("latency-table", times.table),
         ("each", each_run(watched)),
+        ("matrix", matrix::matrix(&watched.runs)),
         ("groups", groups(watched)),
         ("agents", agents(watched)),
         ("observed", observed(watched)),

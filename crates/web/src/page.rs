@@ -32,7 +32,11 @@ const CHARTS: [Place; 2] = [
 ];
 
 /// Tables that are there only at times, and what they are called for a screen reader.
-const TABLES: [Place; 4] = [
+const TABLES: [Place; 5] = [
+    Place {
+        id: "matrix",
+        title: "cells of the experiment",
+    },
     Place {
         id: "groups",
         title: "groups of clients",

@@ -12,6 +12,7 @@ mod file;
 mod folder;
 mod gate;
 mod hooks;
+mod matrix;
 mod operation;
 mod repeats;
 mod results;
@@ -40,6 +41,7 @@ use cells::Turn;
 use file::Experiment;
 use folder::Folder;
 pub(crate) use folder::name_of;
+use matrix::Cells;
 use results::Results;
 
 /// After so many failed runs one after the other there is no point in going on.
@@ -217,10 +219,9 @@ fn run(
     });
     // A first hook or a server's start may take long, and `after` hooks follow both.
     interrupt.leave_to_command();
-    let waiting: Vec<&Turn> = turns
-        .iter()
-        .filter(|it| !folder.has(it, experiment.runs_per_start))
-        .collect();
+    let is_made = |turn: &Turn| folder.has(turn, experiment.runs_per_start);
+    let waiting: Vec<&Turn> = turns.iter().filter(|it| !is_made(it)).collect();
+    let cells = Cells::of(experiment, turns, is_made);
     tell!("{}: {}", experiment.name, counts(experiment, turns));
     if turns
         .iter()
@@ -249,13 +250,14 @@ fn run(
         maker: &maker,
         agents,
         began: Instant::now(),
+        cells: &cells,
         all: turns.len(),
         before: turns.len() - waiting.len(),
     };
     let mut failed = progress.make(experiment, &waiting, folder)?;
     // A short one shows that it works; how well is not asked.
     if !experiment.is_short {
-        failed += repeat(experiment, turns, folder, (&maker, agents))?;
+        failed += repeat(experiment, turns, folder, &progress)?;
     }
     let update = folder.index()?;
     let records = folder.path().display();
@@ -276,7 +278,7 @@ fn repeat(
     experiment: &Experiment,
     turns: &[Turn],
     folder: &Folder,
-    (maker, agents): (&Maker<'_>, Option<&dyn Agents>),
+    first: &Progress<'_>,
 ) -> Result<u32, Failure> {
     let again = repeats::of(turns, experiment, folder)?;
     if again.is_empty() {
@@ -288,11 +290,10 @@ fn repeat(
         folder.set_aside(turn, experiment.runs_per_start)?;
     }
     let progress = Progress {
-        maker,
-        agents,
         began: Instant::now(),
         all: again.len(),
         before: 0,
+        ..*first
     };
     progress.make(experiment, &again, folder)
 }
@@ -302,6 +303,7 @@ struct Progress<'a> {
     maker: &'a Maker<'a>,
     agents: Option<&'a dyn Agents>,
     began: Instant,
+    cells: &'a Cells,
     /// Runs of the experiment, and those made before.
     all: usize,
     before: usize,
@@ -320,8 +322,10 @@ impl Progress<'_> {
             let position = self.before + number + 1;
             tell!("[{position}/{}] {turn}", self.all);
             let all = Some(self.all as u64);
-            let place = Place::new(turn.to_string(), position as u64, all);
-            self.maker.live.begin(place);
+            self.maker.live.begin(Place {
+                cell: self.cells.cell_of(turn),
+                ..Place::new(turn.to_string(), position as u64, all)
+            });
             let waited = match self.agents {
                 Some(agents) => agents.wait(folder.path(), self.maker.interrupt),
                 None => Ok(()),

@@ -9,6 +9,7 @@
 mod events;
 mod follower;
 mod judge;
+mod matrix;
 mod publisher;
 mod runs;
 mod scrapes;
@@ -27,6 +28,7 @@ use measure::RunRecord;
 pub use events::{EventKind, ShownEvent};
 pub use follower::Follower;
 pub use judge::Judged;
+pub use matrix::{Cell, CellOf, Matrix, Measured};
 pub use observe::{LastValue, NewestSample, NewestScrape, SeriesName};
 pub(crate) use publisher::Publisher;
 pub use runs::{FinishedRun, RUNS_MAX, RunFigures, Runs};

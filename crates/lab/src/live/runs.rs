@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use measure::Interval;
 
-use super::{Phase, Place, Snapshot, Sums};
+use super::{Measured, Phase, Place, Snapshot, Sums};
 
 /// Most finished runs that are listed: the newest.
 pub const RUNS_MAX: usize = 100;
@@ -47,6 +47,8 @@ pub struct Runs {
     pub finished: VecDeque<FinishedRun>,
     /// Finished runs that are not listed any more.
     pub unlisted: u64,
+    /// What they have measured of the cells of an experiment.
+    pub measured: Measured,
 }
 
 impl Runs {
@@ -65,13 +67,17 @@ impl Runs {
 
     fn begin(&mut self, place: &Arc<Place>) {
         if self.newest().is_some() {
+            let figures = self.figures();
+            if let Some(of) = self.place.cell.as_ref().filter(|_| figures.offered > 0) {
+                self.measured.add(of, figures.responses_qps);
+            }
             if self.finished.len() >= RUNS_MAX {
                 self.finished.pop_front();
                 self.unlisted += 1;
             }
             self.finished.push_back(FinishedRun {
                 place: Arc::clone(&self.place),
-                figures: self.figures(),
+                figures,
             });
         }
         self.place = Arc::clone(place);
@@ -138,7 +144,7 @@ impl Runs {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{Live, Shown};
+    use super::super::{CellOf, Live, Shown};
     use super::*;
 
     fn shown(seconds: u64, phase: Phase) -> Shown {
@@ -177,6 +183,43 @@ mod tests {
         assert!(runs.are_several());
         assert_eq!(runs.finished.len(), 1);
         assert_eq!(runs.finished[0].place.run, 1);
+    }
+
+    #[test]
+    fn runs_that_measured_something_are_in_their_cell() {
+        let live = Live::default();
+        let mut runs = Runs::default();
+        let of = |cell, repetition| CellOf {
+            matrix: Arc::default(),
+            cell,
+            repetition,
+        };
+        let all = [
+            (0, 1, 2),
+            (1, 1, 4),
+            (0, 2, 0),
+            (0, 3, 6),
+            (0, 1, 5),
+            (1, 2, 1),
+        ];
+        for (run, (cell, repetition, seconds)) in (1..).zip(all) {
+            live.begin(Place {
+                cell: Some(of(cell, repetition)),
+                ..place(run)
+            });
+            let mut shown = shown(1, Phase::Ended);
+            let interval = Arc::make_mut(shown.interval.as_mut().unwrap());
+            interval.counts.offered = seconds;
+            interval.counts.responses = seconds;
+            let number = live.publish(shown);
+            let next = live.after(number - 1, Duration::ZERO);
+            next.snapshots.iter().for_each(|it| runs.add(it));
+        }
+        let rates = |cell| runs.measured.rates(cell).collect::<Vec<f64>>();
+        // The third offered nothing, the fifth is the first once more, and the last one goes on.
+        assert_eq!(rates(0), [5.0, 6.0]);
+        assert_eq!(rates(1), [4.0]);
+        assert!(rates(2).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use observe::{NewestSample, NewestScrape};
 use serde::{Deserialize, Serialize};
 use settings::Transport;
 
-use super::{Judged, ShownEvent};
+use super::{CellOf, Judged, ShownEvent};
 
 /// A moment of a run.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Place {
     pub run: u64,
     /// How many runs the command makes, if that is known.
     pub of: Option<u64>,
+    /// The cell that it measures, in an experiment.
+    pub cell: Option<CellOf>,
 }
 
 impl Place {
@@ -41,6 +43,7 @@ impl Place {
             name: name.into(),
             run,
             of,
+            cell: None,
         }
     }
 
