@@ -98,6 +98,15 @@ pub(crate) struct AbArguments {
         help_heading = "Runs in turn"
     )]
     pub(crate) serve_metrics: Option<SocketAddr>,
+    /// Annotate the runs, with their verdicts and outages, in the Grafana at this URL; the token is
+    /// read from GRAFANA_TOKEN (see docs/grafana.md)
+    #[arg(
+        long,
+        requires = "a",
+        value_name = "URL",
+        help_heading = "Runs in turn"
+    )]
+    pub(crate) grafana: Option<String>,
     /// Show the runs on the whole terminal while they go on; ? lists the keys
     #[arg(long, requires = "a", help_heading = "Runs in turn")]
     pub(crate) tui: bool,

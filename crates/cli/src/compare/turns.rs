@@ -21,7 +21,9 @@ use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::run::progress;
 use crate::turn::{Made, Maker, Places};
-use crate::{child, command_line, metrics, records, run, scenario, secrets, signals, tui, web};
+use crate::{
+    child, command_line, grafana, metrics, records, run, scenario, secrets, signals, tui, web,
+};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -66,6 +68,7 @@ pub(super) fn make(
     });
     let maker = Maker::new(&interrupt);
     let _exporter = metrics::serve(&maker.live, arguments.serve_metrics, "compare")?;
+    let _annotating = grafana::begin(&maker.live, arguments.grafana.as_deref(), "compare")?;
     let _viewing = tui::begin(&maker.live, arguments.tui, "compare");
     *page = web::begin(&maker.live, arguments.web, "compare")?;
     let _progress = progress::follow_runs(&maker.live);
@@ -260,28 +263,20 @@ fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
     let command = run_command(words)?;
     let groups = scenario::only_run(scenario::Source::of_command(&command)?, &command.run)?;
     run::check_groups(&groups)?;
-    if groups.iter().any(|group| group.output.metrics.is_some()) {
+    let view = groups.iter().find_map(|group| {
+        let output = &group.output;
+        let views = [
+            (output.metrics.is_some(), "--metrics", "--serve-metrics"),
+            (output.web.is_some(), "--web", "--web"),
+            (output.tui, "--tui", "--tui"),
+            (output.grafana.is_some(), "--grafana", "--grafana"),
+        ];
+        views.into_iter().find(|(is_given, _, _)| *is_given)
+    });
+    if let Some((_, flag, of_all)) = view {
         return Err(Failure::usage(
-            "--metrics: the runs of a comparison do not serve metrics each",
-            "give --serve-metrics to `throng compare` instead",
-        ));
-    }
-    if groups.iter().any(|group| group.output.web.is_some()) {
-        return Err(Failure::usage(
-            "--web: the runs of a comparison have no page each",
-            "give --web to `throng compare` instead",
-        ));
-    }
-    if groups.iter().any(|group| group.output.tui) {
-        return Err(Failure::usage(
-            "--tui: the runs of a comparison have no screen each",
-            "give --tui to `throng compare` instead",
-        ));
-    }
-    if groups.iter().any(|group| group.output.grafana.is_some()) {
-        return Err(Failure::usage(
-            "--grafana: the runs of a comparison are not annotated each",
-            "leave it out, and give it to `throng run` or to an experiment",
+            format!("{flag}: the runs of a comparison are shown together"),
+            format!("give {of_all} to `throng compare` instead"),
         ));
     }
     Ok(groups)

@@ -120,7 +120,7 @@ fn every_run_of_a_command_is_annotated() {
         "name = 'e'\nrepetitions = 1\n[run]\nduration = '1s'\nrate = '200'\n\
          [matrix]\ntransport = ['udp', 'tcp']\n",
     );
-    let records = folder.path("records");
+    let [records, sides] = ["records", "sides"].map(|name| folder.path(name));
     for (line, command, least) in [
         (
             "capacity --driver sim --sim-service-time 100us --trial-duration 1s".to_owned(),
@@ -131,6 +131,11 @@ fn every_run_of_a_command_is_annotated() {
             "ramp --to 1k --over 2s --sustain 1s --interval 500ms".to_owned(),
             "ramp",
             1,
+        ),
+        (
+            format!("compare --a=-l1s --b=-l1s --repeat 1 --records {sides}"),
+            "compare",
+            2,
         ),
         (
             format!("experiment run {experiment} --output {records}"),

@@ -208,10 +208,13 @@ fn port_that_is_taken_ends_the_command_before_any_query() {
     let sides = format!("compare --records {records} --b=-l1s");
     let line = format!("{sides} --a=-l1s --serve-metrics {address}");
     throng(&line).refused_with(&address.to_string(), "give another port");
-    let line = format!("{sides} --a=--metrics={address}");
-    throng(&line).refused_with("do not serve metrics", "--serve-metrics");
-    for flag in ["--tui", "--web=127.0.0.1:0"] {
-        let cure = format!("give {} to", flag.split('=').next().unwrap());
+    for (flag, of_all) in [
+        ("--metrics=127.0.0.1:0", "--serve-metrics"),
+        ("--tui", "--tui"),
+        ("--web=127.0.0.1:0", "--web"),
+        ("--grafana=http://127.0.0.1:1", "--grafana"),
+    ] {
+        let cure = format!("give {of_all} to");
         throng(&format!("{sides} --a={flag}")).refused_with("of a comparison", &cure);
     }
 }
