@@ -229,12 +229,8 @@ impl<'a> Sweep<'a> {
         let each = self.rows.iter().filter_map(|row| {
             let last = row.cells.last()?;
             let qps = of(last, row)?.value;
-            let clients = last.values[self.axis].words();
-            Some(format!(
-                "{} {} a client at {clients} clients",
-                row.name,
-                rate(qps)
-            ))
+            let clients = self.collection.varies[self.axis].words(&last.values[self.axis]);
+            Some(format!("{} {} a client at {clients}", row.name, rate(qps)))
         });
         let words: Vec<String> = each.map(|words| words.trim_start().to_owned()).collect();
         chart.description = format!("{}.", words.join("; "));

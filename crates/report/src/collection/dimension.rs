@@ -1,6 +1,6 @@
 //! What may vary between scenarios.
 
-use measure::notation::{count, decimal};
+use measure::notation::{count, counted, decimal};
 use measure::{Arrival, Process, RunRecord, ScenarioRecord};
 use serde_json::Value as Json;
 
@@ -255,7 +255,7 @@ impl Dimension {
             Value::Number(_) if matches!(self.place, ValueSource::Label(_)) => {
                 format!("{}={}", self.name, value.words())
             }
-            Value::Number(_) if self.name == CLIENTS => format!("{} clients", value.words()),
+            Value::Number(number) if self.name == CLIENTS => counted(*number as u64, "client"),
             _ => format!("{} {}", self.name, value.words()),
         }
     }
