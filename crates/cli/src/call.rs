@@ -13,8 +13,8 @@ use crate::failure::{Failure, print};
 use crate::streams::{self, Substitutes};
 use crate::{
     capacity, ceiling, command_line, compare, compare_transports, defaults, dnsperf, doctor,
-    experiment, fit, fleet, help, history, init, inputs, line, manual, names, probe, ramp, records,
-    replay, reports, responder, run_command, schemas, script, serve, servers, signals,
+    experiment, fit, fleet, help, history, init, inputs, junit, line, manual, names, probe, ramp,
+    records, replay, reports, responder, run_command, schemas, script, serve, servers, signals,
 };
 
 /// What a command is given.
@@ -109,7 +109,8 @@ fn execute_line(mut arguments: Vec<OsString>, has_defaults: bool) -> ExitCode {
     }
     let subcommand = arguments.get(1).cloned().unwrap_or_default();
     let line = match has_defaults {
-        true => defaults::apply(arguments),
+        true => defaults::apply(arguments.clone())
+            .map_err(|failure| junit::with_file(&arguments, failure)),
         false => Ok(defaults::Applied::none(arguments)),
     };
     let line = match line {
@@ -121,10 +122,13 @@ fn execute_line(mut arguments: Vec<OsString>, has_defaults: bool) -> ExitCode {
             if !line.has("tsig") {
                 command_line::warn_of_visible_key(&mut arguments);
             }
-            exit_code(execute(arguments))
+            let ended = execute(arguments);
+            exit_code(ended.map_err(|failure| junit::with_file(&line.arguments, failure)))
         }
-        Err(error) => command_line::help(&error)
-            .unwrap_or_else(|| command_line::wrong(&error, &subcommand.to_string_lossy()).report()),
+        Err(error) => command_line::help(&error).unwrap_or_else(|| {
+            let failure = command_line::wrong(&error, &subcommand.to_string_lossy());
+            junit::with_file(&line.arguments, failure).report()
+        }),
     };
     if let Some(note) = line.note().filter(|_| code == ExitCode::from(2)) {
         tell!("{note}");

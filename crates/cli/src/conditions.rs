@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use measure::abort::AbortCondition;
-use measure::condition::{Check, Condition, ConditionError, Outcome};
-use measure::{Limit, RunRecord};
+use measure::condition::{
+    Bound, Check, Condition, ConditionError, ConditionRecord, Criterion, Outcome,
+};
+use measure::{AbComparison, RunRecord};
 
 use crate::args::compare::{ConditionArguments, Undecided};
 use crate::failure::{CONDITION_FAILED, Failure};
@@ -19,9 +21,82 @@ use crate::streams;
 pub(crate) struct Conditions {
     conditions: Vec<Condition>,
     abort_if: Vec<AbortCondition>,
+    gate: Gate,
+}
+
+/// What the results of conditions do: they decide the exit code, and fill the file for CI.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
     junit: Option<Destination>,
     /// True if what is undecided fails.
     is_strict: bool,
+}
+
+impl Gate {
+    /// As `--junit` and `--undecided` say.
+    pub(crate) fn new(
+        junit: Option<&Path>,
+        undecided: Undecided,
+        links: Links,
+    ) -> Result<Self, Failure> {
+        let junit = junit.map(|path| Destination::check("--junit", path, links));
+        Ok(Gate {
+            junit: junit.transpose()?,
+            is_strict: undecided == Undecided::Fail,
+        })
+    }
+
+    /// As the flags of a run say.
+    pub(crate) fn of(arguments: &ConditionArguments, links: Links) -> Result<Self, Failure> {
+        Gate::new(arguments.junit.as_deref(), arguments.undecided, links)
+    }
+
+    fn fails(&self, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Passed => false,
+            Outcome::Failed => true,
+            Outcome::Undecided => self.is_strict,
+        }
+    }
+
+    /// As [`Gate::conclude`] for what a result decides by itself. Without `--undecided fail` it
+    /// fails nothing, and without a file either it is in the result alone.
+    pub(crate) fn conclude_result(
+        &self,
+        command: &str,
+        results: &[ConditionRecord],
+        printed: &str,
+    ) -> Result<bool, Failure> {
+        match self.is_strict || self.junit.is_some() {
+            true => self.conclude(command, results, printed),
+            false => Ok(false),
+        }
+    }
+
+    /// Says on standard error what came of each, and writes the file for CI; true if one failed.
+    /// `printed` is what the command printed.
+    pub(crate) fn conclude(
+        &self,
+        command: &str,
+        results: &[ConditionRecord],
+        printed: &str,
+    ) -> Result<bool, Failure> {
+        let fails = |outcome| self.fails(outcome);
+        let is_annotated = streams::variable("GITHUB_ACTIONS").is_some_and(|it| it == "true");
+        for result in results {
+            let line = result.line();
+            tell!("{line}");
+            // A command of GitHub's runner, in which a percent sign begins an escape.
+            if is_annotated && fails(result.outcome) {
+                let line = line.replace('%', "%25").replace('\n', "%0A");
+                tell!("::error title={command}::{line}");
+            }
+        }
+        if let Some(junit) = &self.junit {
+            junit.write_text(&report::junit::render(command, (results, fails), printed))?;
+        }
+        Ok(results.iter().any(|it| fails(it.outcome)))
+    }
 }
 
 impl Conditions {
@@ -30,7 +105,8 @@ impl Conditions {
         arguments: &ConditionArguments,
         (is_strict, links): (bool, Links),
     ) -> Result<Self, Failure> {
-        let all = Conditions::read(arguments, (is_strict, links))?;
+        let mut all = Conditions::read(arguments, links)?;
+        all.gate.is_strict |= is_strict;
         match all.conditions.iter().find(|it| it.part.is_some()) {
             Some(condition) => Err(Failure::usage(
                 format!("{}: a comparison is of whole runs", condition.as_flag()),
@@ -40,10 +116,7 @@ impl Conditions {
         }
     }
 
-    fn read(
-        arguments: &ConditionArguments,
-        (fails_undecided, links): (bool, Links),
-    ) -> Result<Self, Failure> {
+    fn read(arguments: &ConditionArguments, links: Links) -> Result<Self, Failure> {
         let mut conditions = Vec::new();
         for text in &arguments.fail_if {
             conditions.push(read("--fail-if", Condition::fail_if(text))?);
@@ -51,12 +124,10 @@ impl Conditions {
         for text in &arguments.require {
             conditions.push(read("--require", Condition::require(text))?);
         }
-        let junit = |path: &Path| Destination::check("--junit", path, links);
         Ok(Conditions {
-            junit: arguments.junit.as_deref().map(junit).transpose()?,
             conditions,
             abort_if: Vec::new(),
-            is_strict: fails_undecided || arguments.undecided == Undecided::Fail,
+            gate: Gate::of(arguments, links)?,
         })
     }
 
@@ -69,7 +140,7 @@ impl Conditions {
             return Ok(Conditions::default());
         };
         let links = Links::with_force(first.output.force);
-        let mut all = Conditions::read(&first.output.conditions, (false, links))?;
+        let mut all = Conditions::read(&first.output.conditions, links)?;
         if let Some(condition) = all.conditions.iter().find(|it| it.needs_comparison()) {
             return Err(Failure::usage(
                 format!("{}: a run alone shows no change", condition.as_flag()),
@@ -97,69 +168,73 @@ impl Conditions {
     }
 
     /// Checks them on a run.
-    pub(crate) fn check_run(&self, record: &RunRecord) -> Vec<Check> {
+    pub(crate) fn check_run(&self, record: &RunRecord) -> Vec<ConditionRecord> {
         let aborted = record.aborted.as_ref();
         let aborting = self.abort_if.iter().map(|it| it.check(aborted));
-        let each = self.conditions.iter();
-        let each = each.map(|condition| self.with_doubt(condition.check_run(record), record));
-        aborting.chain(each).collect()
-    }
-
-    /// A condition that holds says nothing of the target if something else set the figures.
-    fn with_doubt(&self, mut check: Check, record: &RunRecord) -> Check {
         let limit = record.verdict.limit;
-        let is_doubtful = matches!(limit, Limit::Generator | Limit::Unknown);
-        if self.is_strict && is_doubtful && check.outcome == Outcome::Passed {
-            check.outcome = Outcome::Undecided;
-            check.found = format!("{}; the limit is {}", check.found, limit.name());
-        }
-        check
+        let doubt = (limit.is_doubtful()).then(|| format!("the limit is {}", limit.name()));
+        let each = self.conditions.iter().map(|condition| {
+            let check = condition.check_run(record);
+            self.with_doubt(check, doubt.as_deref())
+        });
+        aborting.chain(each).map(ConditionRecord::from).collect()
     }
 
     /// Checks them on a comparison.
-    pub(crate) fn check_comparison(&self, comparison: &measure::AbComparison) -> Vec<Check> {
-        let each = self.conditions.iter();
-        each.map(|condition| comparison.check(condition)).collect()
+    pub(crate) fn check_comparison(&self, comparison: &AbComparison) -> Vec<ConditionRecord> {
+        let doubt = comparison.of_generator();
+        let doubt = doubt.map(|sides| format!("{sides} measured the generator"));
+        let each = self.conditions.iter().map(|condition| {
+            let check = comparison.check(condition);
+            match is_of_value(condition) {
+                true => self.with_doubt(check, doubt.as_deref()),
+                // What is found of changes has that doubt already.
+                false => check,
+            }
+        });
+        each.map(ConditionRecord::from).collect()
+    }
+
+    /// A condition that holds says nothing of the target if something else set the figures.
+    fn with_doubt(&self, check: Check, doubt: Option<&str>) -> Check {
+        match doubt.filter(|_| self.gate.is_strict && check.outcome == Outcome::Passed) {
+            None => check,
+            Some(doubt) => Check {
+                outcome: Outcome::Undecided,
+                found: format!("{}; {doubt}", check.found),
+                ..check
+            },
+        }
     }
 
     /// Writes the file for CI where there is no result because of this failure.
     pub(crate) fn fail(&self, command: &str, failure: Failure) -> Failure {
-        if let Some(junit) = &self.junit {
-            let flags: Vec<String> = self.conditions.iter().map(Condition::as_flag).collect();
-            let text = report::junit::render_error(command, &flags, failure.what());
-            // That the file cannot be written says less than the failure itself.
-            let _ = junit.write_text(&text);
-        }
-        failure
+        let Some(junit) = &self.gate.junit else {
+            return failure;
+        };
+        let flags: Vec<String> = self.conditions.iter().map(Condition::as_flag).collect();
+        let text = report::junit::render_error(command, &flags, failure.what());
+        // That the file cannot be written says less than the failure itself.
+        let _ = junit.write_text(&text);
+        failure.in_junit()
     }
 
-    /// Says on standard error what came of each, and writes the file for CI; true if one failed.
-    /// `printed` is what the command printed.
+    /// As [`Gate::conclude`].
     pub(crate) fn conclude(
         &self,
         command: &str,
-        checks: &[Check],
+        results: &[ConditionRecord],
         printed: &str,
     ) -> Result<bool, Failure> {
-        let fails = |check: &Check| match check.outcome {
-            Outcome::Passed => false,
-            Outcome::Failed => true,
-            Outcome::Undecided => self.is_strict,
-        };
-        let is_annotated = streams::variable("GITHUB_ACTIONS").is_some_and(|it| it == "true");
-        for check in checks {
-            let line = check.line();
-            tell!("{line}");
-            // A command of GitHub's runner, in which a percent sign begins an escape.
-            if is_annotated && fails(check) {
-                tell!("::error title={command}::{}", line.replace('%', "%25"));
-            }
-        }
-        if let Some(junit) = &self.junit {
-            junit.write_text(&report::junit::render(command, (checks, fails), printed))?;
-        }
-        Ok(checks.iter().any(fails))
+        self.gate.conclude(command, results, printed)
     }
+}
+
+fn is_of_value(condition: &Condition) -> bool {
+    let Criterion::Bounded { bound, .. } = condition.criterion else {
+        return false;
+    };
+    matches!(bound, Bound::Value(_))
 }
 
 /// The exit code of a run: no response at all comes before a condition that failed.

@@ -31,15 +31,16 @@ pub(crate) struct Failure {
     what: String,
     hint: Option<String>,
     code: u8,
+    /// The file for CI has it.
+    is_in_junit: bool,
 }
 
 impl Failure {
     /// Wrong usage or bad input: nothing was started. Exit code 2.
     pub(crate) fn usage(what: impl Display, hint: impl Display) -> Self {
         Failure {
-            what: what.to_string(),
             hint: Some(hint.to_string()),
-            code: USAGE,
+            ..Failure::plain(what)
         }
     }
 
@@ -58,6 +59,7 @@ impl Failure {
             what: what.to_string(),
             hint: None,
             code: USAGE,
+            is_in_junit: false,
         }
     }
 
@@ -77,9 +79,8 @@ impl Failure {
     /// It was started and failed. Exit code 1.
     pub(crate) fn in_operation(what: impl Display) -> Self {
         Failure {
-            what: what.to_string(),
-            hint: None,
             code: 1,
+            ..Failure::plain(what)
         }
     }
 
@@ -94,6 +95,19 @@ impl Failure {
     /// What is wrong, without the hint.
     pub(crate) fn what(&self) -> &str {
         &self.what
+    }
+
+    /// True if the file for CI has it.
+    pub(crate) fn is_in_junit(&self) -> bool {
+        self.is_in_junit
+    }
+
+    /// The same once the file for CI has it.
+    pub(crate) fn in_junit(self) -> Self {
+        Failure {
+            is_in_junit: true,
+            ..self
+        }
     }
 
     /// The same with that hint, if it has none.
@@ -164,9 +178,8 @@ impl From<lab::agents::AgentsError> for Failure {
 impl From<lab::run::RunError> for Failure {
     fn from(error: lab::run::RunError) -> Self {
         Failure {
-            what: error.what,
             hint: error.hint,
-            code: USAGE,
+            ..Failure::plain(error.what)
         }
     }
 }
@@ -187,9 +200,8 @@ impl From<anyhow::Error> for Failure {
             hint = hint.or_else(|| Some(cure.to_owned()));
         }
         Failure {
-            what: whats.join(": "),
             hint,
-            code: USAGE,
+            ..Failure::plain(whats.join(": "))
         }
     }
 }

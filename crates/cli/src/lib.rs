@@ -5,9 +5,9 @@
 //! Exit codes: 0 the command did what it was asked to; 1 it ran but failed (no response at all, a
 //! file could not be written); 2 it could not be started: wrong usage, bad input, or a target that
 //! cannot be reached. Nothing was sent then. 3 it did, and a condition of `--fail-if` or
-//! `--require` was not as it must be, or `throng doctor` found a problem. 4 a condition of
-//! `--abort-if` ended the run early. 129, 130 or 143 SIGHUP, SIGINT or SIGTERM interrupted it: what
-//! it had measured until then is printed and recorded.
+//! `--require` was not as it must be, or undecided with `--undecided fail`, or `throng doctor`
+//! found a problem. 4 a condition of `--abort-if` ended the run early. 129, 130 or 143 SIGHUP,
+//! SIGINT or SIGTERM interrupted it: what it had measured until then is printed and recorded.
 //!
 //! # Where to look
 //!
@@ -33,7 +33,7 @@
 //! * `compare_transports`: runs over several transports in turn, everything checked before the
 //!   first.
 //! * `compare`: two sides from files, `compare::turns`: from runs in turn (`turn`); `conditions`:
-//!   `--fail-if` and `--require`.
+//!   `--fail-if` and `--require`, `junit`: `--junit` without a result.
 //! * `capacity`: what a search needs: each trial is a run with its own rate; `ramp`: a run whose
 //!   rate grows, with an eye on it.
 //! * `probe`: a query now and then: `ping` and `eval` are runs of one client a server with an
@@ -99,6 +99,7 @@ mod help;
 mod history;
 mod init;
 mod inputs;
+mod junit;
 mod line;
 mod manual;
 mod metrics;

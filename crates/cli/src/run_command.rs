@@ -6,7 +6,7 @@ use lab::live::{Live, Place};
 use measure::{EndedBy, RunRecord};
 use report::Source as Made;
 
-use crate::args::{Format, RunCommand};
+use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{ABORTED, Failure};
 use crate::metrics;
@@ -102,7 +102,7 @@ pub(crate) fn make_points(
 ) -> Result<Concluded, Failure> {
     let live = runner.live;
     let (mut in_vain, mut was_aborted) = (false, false);
-    let (mut printed, mut all_checks) = (String::new(), Vec::new());
+    let (mut printed, mut results) = (String::new(), Vec::new());
     let conditions = Conditions::of_runs(runs.iter().map(|(_, groups)| groups.as_slice()))?;
     for (number, (point, groups)) in (1..).zip(runs) {
         let first = &groups[0].output;
@@ -130,18 +130,16 @@ pub(crate) fn make_points(
         if let Some(kept) = &mut kept {
             kept.stop();
         }
-        let record = record.map_err(|failure| conditions.fail("throng run", failure))?;
+        let mut record = record.map_err(|failure| conditions.fail("throng run", failure))?;
+        record.conditions = conditions.check_run(&record);
         let rendered = |record: &RunRecord| {
             records::render(record, first.format, first.details, file.as_deref())
         };
         let text = records::hand_over(&record, destination.as_ref(), rendered)?;
-        // The record is a file of its own, and too long for a list of tests.
-        if !matches!(first.format, Format::Json | Format::Csv) {
-            printed.push_str(&text);
-        }
+        printed.push_str(first.format.excerpt(&text));
         let name = destination.as_ref().map(Destination::name);
         keep(&record, name.unwrap_or_else(|| format!("run {number}")));
-        all_checks.extend(conditions.check_run(&record));
+        results.extend(record.conditions.iter().cloned());
         in_vain |= run::is_failure(&record);
         was_aborted |= record.aborted.is_some();
         if was_aborted || record.ended_by == EndedBy::Interrupted {
@@ -152,7 +150,7 @@ pub(crate) fn make_points(
         // Before anything is printed, which may wait for a reader.
         runner.end();
     }
-    let has_failed = conditions.conclude("throng run", &all_checks, &printed)?;
+    let has_failed = conditions.conclude("throng run", &results, &printed)?;
     Ok(Concluded {
         in_vain,
         was_aborted,

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limit::Limit;
 use crate::metric::{Metric, Unit};
+use crate::outcome::ConditionRecord;
 use crate::record::RunRecord;
 use crate::statistics::{Bootstrap, ConfidenceInterval};
 
@@ -124,6 +125,9 @@ pub struct AbComparison {
     pub finding: Finding,
     /// Metric by metric.
     pub metrics: Vec<MetricRecord>,
+    /// The results of `--fail-if` and `--require`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionRecord>,
     /// What a reader must know before believing it, one sentence each.
     pub notes: Vec<String>,
 }

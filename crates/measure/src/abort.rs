@@ -132,8 +132,8 @@ fn position_of_for(text: &str) -> Option<usize> {
 fn is_known_in_intervals(metric: Metric) -> bool {
     use Metric::{
         Answered, ConnectionLosses, ExchangeFailures, Goodput, Loss, LostQueries, Max, Mean, Min,
-        NotSent, Offered, P50, P90, P95, P99, P999, Qps, Sent, ServiceMean, ServiceP50, ServiceP99,
-        Timeouts, TruncatedShare,
+        NotSent, Offered, P50, P90, P95, P99, P999, P9999, Qps, Sent, ServiceMean, ServiceP50,
+        ServiceP99, Timeouts, TruncatedShare,
     };
     let is_rcode = metric.name().starts_with("rcode.") && metric.unit() == Unit::Share;
     is_rcode
@@ -155,6 +155,7 @@ fn is_known_in_intervals(metric: Metric) -> bool {
                 | P95
                 | P99
                 | P999
+                | P9999
                 | Qps
                 | Sent
                 | ServiceMean

@@ -11,6 +11,7 @@ use crate::facts::CpuUse;
 use crate::interval::per;
 use crate::limit::Limit;
 use crate::notation::{chosen_fraction, counted, fraction, latency};
+use crate::outcome::ConditionRecord;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::symptoms::Symptoms;
@@ -521,6 +522,22 @@ pub struct Found<'a> {
 }
 
 impl Capacity {
+    /// Whether the search found the target's limit, or that it is beyond the range.
+    pub fn decision(&self) -> ConditionRecord {
+        let is_decided = match self.ended_by {
+            EndedBy::Found => !self.answer.limit.is_doubtful(),
+            EndedBy::RangeEnd | EndedBy::NothingPassed => true,
+            EndedBy::Generator
+            | EndedBy::Contradictory
+            | EndedBy::Time
+            | EndedBy::Refused
+            | EndedBy::Interrupted => false,
+        };
+        let evidence = self.answer.evidence.join("; ");
+        let found = format!("the limit is {}: {evidence}", self.answer.limit.name());
+        ConditionRecord::of_result("the search found the capacity", is_decided, found)
+    }
+
     /// Puts together what was found.
     pub fn new(plan: &CapacityPlan, found: Found<'_>) -> Self {
         let answer = Answer::of(plan, &found);

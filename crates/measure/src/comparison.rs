@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::interval::per;
 use crate::limit::Limit;
 use crate::metric::Metric;
+use crate::outcome::ConditionRecord;
 use crate::over_runs::OverRuns;
 use crate::record::RunRecord;
 use crate::scenario::{Arrival, ScenarioRecord, Transports};
@@ -192,6 +193,17 @@ impl Contender {
     pub fn limited_by(&self, limit: Limit) -> usize {
         self.runs.iter().filter(|run| run.limit == limit).count()
     }
+
+    /// The limit of some of its runs that may not be the target's, in words.
+    fn doubtful_limit(&self) -> Option<String> {
+        let mut limits = self.runs.iter().map(|run| run.limit);
+        let limit = limits.find(|limit| limit.is_doubtful())?;
+        let (some, all) = (self.limited_by(limit), runs(self.runs.len()));
+        let (transport, limit) = (self.transport, limit.name());
+        Some(format!(
+            "{transport}: the limit is {limit} in {some} of {all}"
+        ))
+    }
 }
 
 impl Comparison {
@@ -229,6 +241,30 @@ impl Comparison {
     /// Its JSON Schema (2020-12).
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(Comparison).to_value()
+    }
+
+    /// Whether the figures decide what each transport costs against the first: not where a limit
+    /// was the generator or is unknown, nor where the ranges of the rates overlap.
+    pub fn decisions(&self) -> Vec<ConditionRecord> {
+        let Some((first, others)) = self.transports.split_first() else {
+            return Vec::new();
+        };
+        let against = |other: &Contender| {
+            let mut costs = self.costs.iter();
+            let cost = costs.find(|it| (it.from, it.to) == (first.transport, other.transport));
+            let overlap = cost.is_some_and(|it| it.ranges_overlap == Some(true));
+            let overlap = (overlap && !self.has_rate()).then(|| "the rates overlap".to_owned());
+            let doubt = [first, other]
+                .into_iter()
+                .find_map(Contender::doubtful_limit);
+            let doubt = doubt.or(overlap);
+            ConditionRecord::of_result(
+                format!("{} against {}", other.transport, first.transport),
+                doubt.is_none(),
+                doubt.unwrap_or_else(|| "the runs are of the target".to_owned()),
+            )
+        };
+        others.iter().map(against).collect()
     }
 
     /// True if the rate was given: then what was achieved is no capacity, and has no factors.

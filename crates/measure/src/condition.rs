@@ -15,6 +15,7 @@ mod starts;
 #[cfg(test)]
 mod tests;
 
+pub use crate::outcome::{ConditionRecord, Outcome};
 pub use starts::{Holding, Holds};
 
 /// A condition and what it means if it is met.
@@ -99,17 +100,6 @@ pub struct Check {
     pub outcome: Outcome,
     /// What was found, in words.
     pub found: String,
-}
-
-/// Whether a condition is as it must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is.
-    Passed,
-    /// It is not.
-    Failed,
-    /// The figures do not tell.
-    Undecided,
 }
 
 impl Operator {
@@ -331,14 +321,12 @@ impl Condition {
     }
 }
 
-impl Check {
-    /// One line: what came of it, the condition, and what was found.
-    pub fn line(&self) -> String {
-        let outcome = match self.outcome {
-            Outcome::Passed => "passed",
-            Outcome::Failed => "FAILED",
-            Outcome::Undecided => "undecided",
-        };
-        format!("{outcome}: {}: {}", self.condition.as_flag(), self.found)
+impl From<Check> for ConditionRecord {
+    fn from(check: Check) -> Self {
+        ConditionRecord {
+            condition: check.condition.as_flag(),
+            outcome: check.outcome,
+            found: check.found,
+        }
     }
 }

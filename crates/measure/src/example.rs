@@ -156,6 +156,7 @@ pub fn record_without_experience(intervals: Vec<Interval>) -> RunRecord {
         simulation: None,
         ended_by: EndedBy::Duration,
         aborted: None,
+        conditions: Vec::new(),
         steady_state: None,
         verdict: Verdict::default(),
         warnings: Vec::new(),

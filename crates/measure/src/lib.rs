@@ -41,8 +41,9 @@
 //! * `ramp`: a rate that grows: its points, its peak, when to stop.
 //! * `comparison`: the same load over several transports, and what each costs.
 //! * `metric`, `condition`: the figures of a run by name, unit and meaning, and conditions on
-//!   them for scripts and CI; `summary` is all of them in the record, `over_runs` what a figure
-//!   of several runs is, everywhere; `left_out` which runs say something about their target.
+//!   them for scripts and CI, whose `outcome` documents keep; `summary` is all of them in the
+//!   record, `over_runs` what a figure of several runs is, everywhere; `left_out` which runs
+//!   say something about their target.
 //! * `ab`: two sides compared, metric by metric, and whether it is noise; `ab::doubts` is what
 //!   speaks against comparing them.
 //! * `probe`, `evaluation`, `trace`: what a few queries showed, servers side by side, the way to
@@ -93,6 +94,7 @@ pub mod metric;
 pub mod notation;
 pub mod observation;
 mod outages;
+mod outcome;
 pub mod over_runs;
 mod printable;
 pub mod probe;

@@ -47,6 +47,11 @@ impl Limit {
         }
     }
 
+    /// True if the figures of a run that it limited may say nothing about the target.
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, Limit::Generator | Limit::Unknown)
+    }
+
     /// The limit as the beginning of a result, without full stop.
     pub fn headline(self) -> &'static str {
         match self {

@@ -313,6 +313,7 @@ fn add_figures(merged: &mut RunRecord, mut record: RunRecord) {
     merged.self_test |= record.self_test;
     merged.ended_by = merged.ended_by.max(record.ended_by);
     merged.aborted = merged.aborted.take().or(record.aborted.take());
+    merged.conditions.clear();
     let phases = &mut merged.phases;
     phases.connect_ns = phases.connect_ns.max(record.phases.connect_ns);
     phases.warmup_ns = phases.warmup_ns.max(record.phases.warmup_ns);

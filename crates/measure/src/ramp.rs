@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::interval::{Interval, per};
 use crate::limit::Verdict;
 use crate::notation::latency;
+use crate::outcome::ConditionRecord;
 use crate::record::RunRecord;
 use crate::scenario::{DriverKind, ScenarioRecord};
 
@@ -299,6 +300,16 @@ pub fn peak(points: &[Point], lost_share_max: f64) -> Option<Peak> {
 }
 
 impl Ramp {
+    /// Whether the ramp says something about the target.
+    pub fn decision(&self) -> ConditionRecord {
+        let Verdict {
+            limit, evidence, ..
+        } = &self.verdict;
+        let evidence = evidence.join("; ");
+        let found = format!("the limit is {}: {evidence}", limit.name());
+        ConditionRecord::of_result("the ramp found a limit", !limit.is_doubtful(), found)
+    }
+
     /// What `record` showed; `stop` is why the ramp was stopped, if it was.
     pub fn new(plan: &RampPlan, record: &RunRecord, stop: Option<Stop>) -> Self {
         let mut watch = Watch::new(*plan);

@@ -24,6 +24,7 @@ use crate::intervals;
 use crate::limit::Verdict;
 use crate::losses_by_question::LossesByQuestion;
 use crate::observation::Observation;
+use crate::outcome::ConditionRecord;
 use crate::scenario::{Arrival, DriverKind, ScenarioRecord};
 use crate::simulation::SimulationRecord;
 use crate::steady_state::SteadyState;
@@ -170,6 +171,10 @@ pub struct RunRecord {
     /// The condition of `--abort-if` that ended it early, and what was measured; none if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<Aborted>,
+    /// The results of `--abort-if`, `--fail-if` and `--require`; none in a merged record, whose
+    /// conditions were those of its runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionRecord>,
     /// The time after the result, if an agent was lost; not included in any other figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<Degraded>,

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use measure::condition::{Check, Outcome};
+use measure::condition::{ConditionRecord, Outcome};
 
 use crate::markup::escape;
 
@@ -39,30 +39,30 @@ pub fn render_error(suite: &str, conditions: &[String], error: &str) -> String {
     xml
 }
 
-/// The checks of one command, with what it printed. `fails` says which of them fail it, the others
-/// that are undecided are skipped. Ends in a line break.
+/// The conditions of one command, with what it printed. `fails` says which outcomes fail it, the
+/// others that are undecided are skipped. Ends in a line break.
 pub fn render(
     suite: &str,
-    (checks, fails): (&[Check], impl Fn(&Check) -> bool),
+    (results, fails): (&[ConditionRecord], impl Fn(Outcome) -> bool),
     printed: &str,
 ) -> String {
-    let is_skipped = |check: &&Check| check.outcome == Outcome::Undecided && !fails(check);
+    let is_skipped = |it: &&ConditionRecord| it.outcome == Outcome::Undecided && !fails(it.outcome);
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
-        checks.len(),
-        checks.iter().filter(|it| fails(it)).count(),
-        checks.iter().filter(is_skipped).count()
+        results.len(),
+        results.iter().filter(|it| fails(it.outcome)).count(),
+        results.iter().filter(is_skipped).count()
     );
     let suite = escape(suite);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(xml, "<testsuites {counts}>");
     let _ = writeln!(xml, "  <testsuite name=\"{suite}\" {counts}>");
-    for check in checks {
-        let name = escape(&check.condition.as_flag());
-        let found = escape(&check.found);
+    for result in results {
+        let name = escape(&result.condition);
+        let found = escape(&result.found);
         let _ = write!(xml, "    <testcase classname=\"{suite}\" name=\"{name}\"");
-        let _ = match check.outcome {
-            _ if fails(check) => writeln!(
+        let _ = match result.outcome {
+            outcome if fails(outcome) => writeln!(
                 xml,
                 "><failure message=\"{found}\">{found}</failure></testcase>"
             ),

@@ -28,6 +28,16 @@ pub(crate) enum Format {
     Markdown,
 }
 
+impl Format {
+    /// What a list of tests has of this result: documents for programs are too long for it.
+    pub(crate) fn excerpt(self, text: &str) -> &str {
+        match self {
+            Format::Text | Format::Markdown => text,
+            Format::Json | Format::Csv => "",
+        }
+    }
+}
+
 /// Reads a form that is not Markdown, for lists.
 pub(super) fn list_format() -> impl TypedValueParser<Value = Format> {
     let all = Format::value_variants().iter();

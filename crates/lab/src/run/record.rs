@@ -17,6 +17,7 @@ use measure::intervals::Intervals;
 use measure::record::{Agent, AskedGroup, Phases, RunRecord, SCHEMA_VERSION};
 use measure::scenario::{self, DriverKind, ScenarioRecord};
 use measure::simulation::SimulationRecord;
+use measure::target::TargetRecord;
 use measure::timeline::{Steps, Timeline};
 use proto::query::{Edns, OPTION_KEEPALIVE};
 
@@ -168,10 +169,7 @@ fn assembled(
         measured_ns,
         responses_in_window: sum(outcome, |worker| worker.summary.window.responses),
         groups: population::groups(groups, outcome),
-        targets: match has_targets(groups, outcome) {
-            true => population::targets(groups, outcome),
-            false => Vec::new(),
-        },
+        targets: target_records(groups, outcome),
         total: Interval::default(),
         warmup,
         intervals,
@@ -190,6 +188,7 @@ fn assembled(
         simulation: (surroundings.simulation).map(|model| with_utilisation(model, measured_ns)),
         ended_by: ended_by(outcome),
         aborted: None,
+        conditions: Vec::new(),
         steady_state: None,
         verdict: Verdict::default(),
         summary: None,
@@ -217,10 +216,14 @@ fn instances(outcome: &Outcome) -> Option<Instances> {
     Some(all)
 }
 
-/// False if it is not known what was done at each of several servers.
-fn has_targets(groups: &[RunRequest], outcome: &Outcome) -> bool {
+/// What was measured of each target; none if it is not known what was done at each of several.
+fn target_records(groups: &[RunRequest], outcome: &Outcome) -> Vec<TargetRecord> {
     let has_choice = groups.iter().any(|request| request.plan.stub.is_some());
-    outcome.left_behind.is_empty() && !(outcome.is_checkpoint && has_choice)
+    let is_known = outcome.left_behind.is_empty() && !(outcome.is_checkpoint && has_choice);
+    match is_known {
+        true => population::targets(groups, outcome),
+        false => Vec::new(),
+    }
 }
 
 /// What was asked for of each group.

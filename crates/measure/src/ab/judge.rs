@@ -60,6 +60,7 @@ pub(super) fn compare(
         noise: basis.source_of_noise(),
         finding: Finding::CannotTell,
         metrics: Vec::new(),
+        conditions: Vec::new(),
         notes: Vec::new(),
     };
     let of_generator = comparison.of_generator();

@@ -325,7 +325,7 @@ fn side_that_measured_the_generator_comes_first_and_nothing_is_claimed() {
         "qps < -90%",
     ] {
         let check = found.check(&Condition::fail_if(text).expect("it can be read"));
-        assert_eq!(check.outcome, Outcome::Undecided, "{}", check.line());
+        assert_eq!(check.outcome, Outcome::Undecided, "{}", check.found);
     }
     // One run of six is a doubt, not a verdict.
     let (mut a, b) = Host::new(5).alternate(6, 1.5);
@@ -491,7 +491,7 @@ fn conditions_fail_only_on_differences_that_are_none_of_chance() {
     let noise = compared(&a, &b, &[]);
     for text in ["slower", "p99 > +0.1%", "p95 > +0.1%", "qps < -0.1%"] {
         let check = noise.check(&Condition::fail_if(text).expect("it can be read"));
-        assert_ne!(check.outcome, Outcome::Failed, "{}", check.line());
+        assert_ne!(check.outcome, Outcome::Failed, "{}", check.found);
     }
 }
 

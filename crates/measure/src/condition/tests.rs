@@ -13,13 +13,14 @@ fn criterion(text: &str) -> Criterion {
 #[test]
 fn conditions_are_read_with_their_units() {
     use Bound::{Change, Difference, Value};
-    use Metric::{Goodput, Loss, P99, P999, Qps};
+    use Metric::{Goodput, Loss, P99, P999, P9999, Qps};
     use Operator::{Greater, GreaterOrEqual, Less, LessOrEqual};
     let wire_p99 = Metric::named("wire.p99").expect("is one");
     let cases = [
         ("p99 > 5ms", P99, Greater, Value(5e6)),
         ("p99>500us", P99, Greater, Value(5e5)),
         (" p99.9 <= 1.5s ", P999, LessOrEqual, Value(1.5e9)),
+        ("p99.99 <= 2s", P9999, LessOrEqual, Value(2e9)),
         ("loss < 0.01%", Loss, Less, Value(0.0001)),
         ("goodput > 50k", Goodput, Greater, Value(50_000.0)),
         ("qps >= 1_000", Qps, GreaterOrEqual, Value(1_000.0)),
@@ -148,7 +149,7 @@ fn single_run_is_held_against_values() {
         .expect("it can be read")
         .check_run(&record);
     assert_eq!(
-        check.line(),
+        ConditionRecord::from(check).line(),
         "FAILED: --fail-if 'p99 > 1ms': p99 is 2.000 ms"
     );
 }

@@ -254,6 +254,8 @@ metrics! {
         "99th percentile of that latency": |it| percentile(it.latency(), 0.99);
     P999 "p99.9" "latency_p99_9_{}" Nanoseconds [Main Target Lower]
         "99.9th percentile of that latency": |it| percentile(it.latency(), 0.999);
+    P9999 "p99.99" "latency_p99_99_{}" Nanoseconds [Detail Target Lower]
+        "99.99th percentile of that latency": |it| percentile(it.latency(), 0.999_9);
     Max "max" "latency_max_{}" Nanoseconds [Main Target Lower]
         "Longest latency from the scheduled instant": |it| max(it.latency());
     ServiceMean "service.mean" "service_mean_{}" Nanoseconds [Detail Target Lower]
