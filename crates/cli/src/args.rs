@@ -216,6 +216,10 @@ pub(crate) enum SchemaOf {
     Scenario,
     /// Experiment files
     Experiment,
+    /// What `throng experiment results` shows of each cell
+    ExperimentResults,
+    /// What `throng experiment claims` finds
+    ExperimentClaims,
     /// What `throng capacity` found
     Capacity,
     /// What `throng ramp` showed
@@ -268,6 +272,8 @@ pub(crate) enum SchemaOf {
     .value_parser(only_transports)))]
 #[command(mut_arg("record", |arg| arg.hide(true).value_parser(only_records)))]
 #[command(mut_arg("format", |arg| arg.help("Format of the comparison on standard output")))]
+#[command(mut_arg("undecided", compare::undecided_result))]
+#[command(mut_arg("junit", compare::junit_of_result))]
 pub(crate) struct CompareTransportsArguments {
     /// Transports to compare, in order; the first is the baseline
     #[arg(

@@ -14,6 +14,7 @@ use settings::{Arrival, ClientArrival, Process};
 use crate::args::Format;
 use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
+use crate::conditions::{Gate, exit_code};
 use crate::failure::{Failure, refuse};
 use crate::metrics;
 use crate::records::{Destination, Links, hand_over};
@@ -31,6 +32,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     let group = group_of(arguments, &plan)?;
     let record_to = Destination::of_record(&group.output)?;
     let links = Links::with_force(arguments.run.force);
+    let gate = Gate::of(&arguments.run.conditions, links)?;
     let plot_to = (arguments.plot.as_deref())
         .map(|path| Destination::check("--plot", path, links))
         .transpose()?;
@@ -51,7 +53,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     watcher.end(PATIENCE);
     let record = record?;
     let ramp = Ramp::new(&plan, &record, stop.get().copied());
-    hand_over(&record, record_to.as_ref(), |_| {
+    let text = hand_over(&record, record_to.as_ref(), |_| {
         match arguments.run.format {
             Format::Text => report::ramp::text(&ramp),
             Format::Json => report::ramp::json(&ramp),
@@ -62,12 +64,11 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     if let Some(plot_to) = plot_to {
         plot_to.write_text(&report::ramp::plot(&ramp))?;
     }
-    let exit_code = match ramp.responses {
-        0 => ExitCode::from(1),
-        _ => ExitCode::SUCCESS,
-    };
+    let is_failure = ramp.responses == 0;
+    let excerpt = arguments.run.format.excerpt(&text);
+    let has_failed = gate.conclude_result("throng ramp", &[ramp.decision()], excerpt)?;
     web::finish(page, || web::report_of(Answer::Ramp(Box::new(ramp))));
-    Ok(exit_code)
+    Ok(exit_code(is_failure, has_failed))
 }
 
 /// Ends the run where it meets a limit; the second has which. A simulation goes on: it would end

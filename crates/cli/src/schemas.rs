@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use crate::args::SchemaOf;
 use crate::ceiling::Ceilings;
+use crate::experiment::claims::Claims;
+use crate::experiment::results::document::Document;
 use crate::failure::{Failure, print};
 use crate::history::list::Run;
 use crate::history::trend::Trend;
@@ -25,6 +27,8 @@ pub(crate) fn execute(of: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Record => RunRecord::json_schema(),
         SchemaOf::Scenario => scenario::schema::schema(),
         SchemaOf::Experiment => experiment::schema::schema(),
+        SchemaOf::ExperimentResults => schema_of::<Document<'_>>(),
+        SchemaOf::ExperimentClaims => schema_of::<Claims<'_>>(),
         SchemaOf::Ramp => measure::Ramp::json_schema(),
         SchemaOf::Capacity => measure::Capacity::json_schema(),
         SchemaOf::Compare => measure::AbComparison::json_schema(),

@@ -20,6 +20,8 @@ fn of_search(arg: Arg) -> Arg {
 #[command(mut_arg("timeout", |arg| arg.default_value("1s")))]
 #[command(mut_arg("interval", |arg| arg.default_value("200ms")))]
 #[command(mut_arg("format", |arg| arg.help("Format of the result on standard output")))]
+#[command(mut_arg("undecided", super::compare::undecided_result))]
+#[command(mut_arg("junit", super::compare::junit_of_result))]
 pub(crate) struct CapacityArguments {
     /// What to search for
     #[arg(

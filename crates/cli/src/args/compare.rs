@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use measure::Metric;
 use measure::metric::Better;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,16 @@ pub(crate) struct ConditionArguments {
     #[arg(long, value_name = "FILE", help_heading = "Conditions")]
     #[serde(with = "super::paths::option")]
     pub(crate) junit: Option<PathBuf>,
+}
+
+/// `--undecided` of a command whose result is what is decided.
+pub(crate) fn undecided_result(arg: Arg) -> Arg {
+    arg.help("Whether a result that does not show what the target can do fails the command")
+}
+
+/// `--junit` of such a command.
+pub(crate) fn junit_of_result(arg: Arg) -> Arg {
+    arg.help("Write whether the result shows what the target can do to this file as JUnit XML")
 }
 
 /// What a condition does that the figures do not decide.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use measure::metric::Metric;
 
-use super::values::{Format, count, count_from, list_format, refusal};
+use super::compare::Undecided;
+use super::values::{DocumentFormat, Format, count, count_from, list_format, refusal};
 
 /// Arguments of `throng experiment`.
 #[derive(Debug, Args)]
@@ -38,19 +39,45 @@ pub(crate) enum ExperimentCommand {
         /// What is compared, as `throng history` has it
         #[arg(long, value_name = "METRIC", default_value = "qps", value_parser = metric)]
         metric: Metric,
+        /// Format of the results
+        #[arg(long, default_value = "text", value_enum)]
+        format: DocumentFormat,
     },
     /// Check published statements against the cells: supported, not supported or inconclusive
-    Claims {
-        /// Folder of the experiment's records
-        #[arg(value_name = "FOLDER")]
-        folder: PathBuf,
-        /// The statements, each with its conditions (TOML)
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        /// Format of the list
-        #[arg(long, default_value = "text", value_enum)]
-        format: ClaimsFormat,
-    },
+    Claims(ClaimsArguments),
+}
+
+/// Flags of `throng experiment claims`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClaimsArguments {
+    /// Folder of the experiment's records
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// The statements, each with its conditions (TOML)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Format of the list
+    #[arg(long, default_value = "text", value_enum)]
+    pub(crate) format: ClaimsFormat,
+    /// Exit with code 3 if a claim is not supported
+    #[arg(long, value_name = "FINDING", value_enum)]
+    pub(crate) fail_if: Option<FailingClaim>,
+    /// Whether inconclusive claims fail the command too, with --fail-if [default: pass]
+    #[arg(long, value_enum)]
+    pub(crate) undecided: Option<Undecided>,
+    /// Write the findings to this file as JUnit XML, with --fail-if
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write --junit even where a symbolic link is in its place
+    #[arg(long, requires = "junit")]
+    pub(crate) force: bool,
+}
+
+/// The finding that fails a list of claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailingClaim {
+    /// A condition of the claim is met in no part of its interval
+    NotSupported,
 }
 
 /// Flags of `throng experiment run`.
@@ -103,6 +130,8 @@ pub(crate) enum ClaimsFormat {
     Text,
     /// A table in GitHub-flavoured Markdown
     Markdown,
+    /// One document; `throng schema experiment-claims` describes it
+    Json,
 }
 
 /// Arguments of `throng history`.

@@ -313,21 +313,13 @@ pub(crate) const FLAGS: [Flag; 156] = [
         (Ramp, OF_A_RUN),
         (Transports, "or compare records: throng compare A B"),
     ]),
-    run("undecided").not_with(&[
-        (Capacity, OF_A_RUN),
-        (Ramp, OF_A_RUN),
-        (Transports, "or compare records: throng compare A B"),
-    ]),
+    run("undecided"),
     run("abort-if").not_with(&[
         (Capacity, "the search has its objective"),
         (Ramp, "use --max-loss, --max-outstanding and --max-behind"),
         (Transports, OF_A_RUN),
     ]),
-    run("junit").by_user(WRITES).not_with(&[
-        (Capacity, OF_A_RUN),
-        (Ramp, OF_A_RUN),
-        (Transports, "or compare records: throng compare A B"),
-    ]),
+    run("junit").by_user(WRITES),
     // Connections
     group("queries-per-connection")
         .asked_by(Calls::Runs)

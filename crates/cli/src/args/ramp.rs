@@ -21,6 +21,8 @@ fn of_ramp(arg: Arg) -> Arg {
 #[command(mut_arg("interval", |arg| arg.default_value("500ms").help("Time that each point \
     covers")))]
 #[command(mut_arg("format", |arg| arg.help("Format of the result on standard output")))]
+#[command(mut_arg("undecided", super::compare::undecided_result))]
+#[command(mut_arg("junit", super::compare::junit_of_result))]
 pub(crate) struct RampArguments {
     /// Rate at the end of the ramp
     #[arg(

@@ -17,6 +17,7 @@ use report::Answer;
 
 use crate::args::capacity::CapacityArguments;
 use crate::args::{Format, RunArguments};
+use crate::conditions::{Gate, exit_code};
 use crate::failure::{Failure, print};
 use crate::metrics;
 use crate::records::{Destination, Links, keep_one};
@@ -34,6 +35,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     let plan = arguments::plan(arguments)?;
     let base = arguments::base(arguments, &plan)?;
     let links = Links::with_force(arguments.run.force);
+    let gate = Gate::of(&arguments.run.conditions, links)?;
     let answer_to = (arguments.records.as_deref())
         .map(|folder| Destination::check("--records", &make_folder(folder)?, links))
         .transpose()?;
@@ -67,7 +69,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     };
     let json = report::capacity::json(&capacity);
     let written = answer_to.map_or(Ok(()), |it| it.write_text(&json));
-    let printed = print(&match arguments.run.format {
+    let text = match arguments.run.format {
         Format::Text if trials.are_shown && streams::output_is_terminal() => {
             report::capacity::text_below_trials(&capacity)
         }
@@ -77,16 +79,15 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         Format::Markdown => {
             Answer::Capacity(Box::new(capacity.clone())).markdown("throng capacity")
         }
-    });
-    written.and(printed)?;
-    let exit_code = match capacity.answer.value {
-        Some(_) if trials.all_kept => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
     };
+    written.and(print(&text))?;
+    let is_failure = capacity.answer.value.is_none() || !trials.all_kept;
+    let excerpt = arguments.run.format.excerpt(&text);
+    let has_failed = gate.conclude_result("throng capacity", &[capacity.decision()], excerpt)?;
     web::finish(page, || {
         web::report_of(Answer::Capacity(Box::new(capacity)))
     });
-    Ok(exit_code)
+    Ok(exit_code(is_failure, has_failed))
 }
 
 /// True if each trial has a line on standard error when it ends. The result as text has all trials:

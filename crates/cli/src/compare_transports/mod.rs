@@ -18,6 +18,7 @@ use report::Answer;
 use settings::Run;
 
 use crate::args::{CompareTransportsArguments, Format};
+use crate::conditions::{Gate, exit_code};
 use crate::failure::{Failure, print};
 use crate::metrics;
 use crate::records::{Destination, Links, keep_one};
@@ -50,6 +51,8 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
         let transport = group.run.transport;
         run::check(group).map_err(|failure| failure.of(&transport.to_string()))?;
     }
+    let links = Links::with_force(arguments.run.force);
+    let gate = Gate::of(&arguments.run.conditions, links)?;
     let turns = turns(&each, arguments)?;
     let interrupt = signals::watch(|| {
         tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
@@ -68,23 +71,24 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
             "interrupted within the first run: nothing to compare",
         ));
     };
-    print(&match arguments.run.format {
+    let format = arguments.run.format;
+    let text = match format {
         Format::Text => report::comparison::text(&comparison),
         Format::Json => report::comparison::json(&comparison),
         Format::Csv => report::comparison::csv(&comparison),
         Format::Markdown => {
             Answer::Transports(Box::new(comparison.clone())).markdown("throng compare-transports")
         }
-    })?;
+    };
+    print(&text)?;
     let in_vain = made.iter().filter(|made| run::is_failure(&made.record));
     let in_vain = in_vain.count() > 0;
+    let (decisions, excerpt) = (comparison.decisions(), format.excerpt(&text));
+    let has_failed = gate.conclude_result("throng compare-transports", &decisions, excerpt)?;
     web::finish(page, || {
         web::report_of(Answer::Transports(Box::new(comparison)))
     });
-    Ok(match all_kept && !in_vain {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(exit_code(in_vain || !all_kept, has_failed))
 }
 
 /// All runs in the order in which they are made: there and back again.

@@ -4,18 +4,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::ExitCode;
 
-use measure::condition::{Condition, Criterion, Holding, Holds};
+use measure::condition::{Condition, ConditionRecord, Criterion, Holding, Holds, Outcome};
 use measure::statistics::Nested;
+use schemars::JsonSchema;
+use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::ceilings::Ceilings;
 use super::cells::{Turn, is_of_twin, words};
 use super::results::{LEVEL, Results, Runs};
-use crate::args::experiment::ClaimsFormat;
-use crate::failure::Failure;
+use crate::args::experiment::{ClaimsArguments, ClaimsFormat, FailingClaim};
+use crate::conditions::{Gate, exit_code};
+use crate::failure::{Failure, print};
 use crate::inputs;
+use crate::records::Links;
 use crate::scenario::{Reader, Trust, kind, scalar};
 
 /// Keys of a claim.
@@ -51,8 +56,83 @@ struct Judged {
     found: String,
 }
 
-/// The claims in a file, judged by the records in a folder.
-pub(super) fn text(folder: &Path, file: &Path, format: ClaimsFormat) -> Result<String, Failure> {
+impl Judged {
+    fn result(&self) -> ConditionRecord {
+        ConditionRecord {
+            condition: self.says.clone(),
+            outcome: match self.holds {
+                Holds::Yes => Outcome::Passed,
+                Holds::No => Outcome::Failed,
+                Holds::CannotTell => Outcome::Undecided,
+            },
+            found: self.found.clone(),
+        }
+    }
+}
+
+/// What `throng experiment claims --format json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Claims<'a> {
+    /// Who has published them, and where.
+    source: &'a str,
+    /// The claims, in the order of their file.
+    claims: Vec<JudgedClaim<'a>>,
+}
+
+/// A claim.
+#[derive(Serialize, JsonSchema)]
+struct JudgedClaim<'a> {
+    /// What was published.
+    says: &'a str,
+    /// Whether it holds in this experiment.
+    finding: Finding,
+    /// What was measured in which cells, or why it is inconclusive.
+    found: &'a str,
+}
+
+/// Whether a claim holds in an experiment.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Finding {
+    /// All of its conditions are met in the whole interval.
+    Supported,
+    /// One of them is met in no part of it.
+    NotSupported,
+    /// Neither, or there is nothing to judge it by.
+    Inconclusive,
+}
+
+/// Prints the claims in a file, judged by the records in a folder, and decides the exit code.
+pub(super) fn execute(arguments: &ClaimsArguments) -> Result<ExitCode, Failure> {
+    let is_gated = arguments.undecided.is_some() || arguments.junit.is_some();
+    if arguments.fail_if.is_none() && is_gated {
+        return Err(Failure::usage(
+            "without --fail-if no claim fails, and --undecided and --junit do nothing",
+            "add --fail-if not-supported",
+        ));
+    }
+    let links = Links::with_force(arguments.force);
+    let undecided = arguments.undecided.unwrap_or_default();
+    let gate = Gate::new(arguments.junit.as_deref(), undecided, links)?;
+    let (source, judged) = judge(&arguments.folder, &arguments.file)?;
+    let text = match arguments.format {
+        ClaimsFormat::Text => as_text(&source, &judged),
+        ClaimsFormat::Markdown => as_markdown(&source, &judged),
+        ClaimsFormat::Json => as_json(&source, &judged),
+    };
+    print(&text)?;
+    let has_failed = match arguments.fail_if {
+        None => false,
+        Some(FailingClaim::NotSupported) => {
+            let results: Vec<_> = judged.iter().map(Judged::result).collect();
+            gate.conclude("throng experiment claims", &results, "")?
+        }
+    };
+    Ok(exit_code(false, has_failed))
+}
+
+/// Where the claims in a file are from, and the claims, judged by the records in a folder.
+fn judge(folder: &Path, file: &Path) -> Result<(String, Vec<Judged>), Failure> {
     let text = inputs::text(file).map_err(|error| {
         Failure::usage(
             format!("cannot read {}: {error}", file.display()),
@@ -70,14 +150,8 @@ pub(super) fn text(folder: &Path, file: &Path, format: ClaimsFormat) -> Result<S
         cells: &cells,
         ceilings: Ceilings::read(folder, &cells)?,
     };
-    let judged: Vec<Judged> = claims
-        .into_iter()
-        .map(|claim| judge.claim(claim))
-        .collect::<Result<_, _>>()?;
-    Ok(match format {
-        ClaimsFormat::Text => as_text(&source, &judged),
-        ClaimsFormat::Markdown => as_markdown(&source, &judged),
-    })
+    let judged = claims.into_iter().map(|claim| judge.claim(claim));
+    Ok((source, judged.collect::<Result<_, _>>()?))
 }
 
 struct Parser<'a> {
@@ -352,6 +426,23 @@ fn as_text(source: &str, judged: &[Judged]) -> String {
         number(Holds::CannotTell)
     );
     text
+}
+
+fn as_json(source: &str, judged: &[Judged]) -> String {
+    let claims = judged.iter().map(|claim| JudgedClaim {
+        says: &claim.says,
+        finding: match claim.holds {
+            Holds::Yes => Finding::Supported,
+            Holds::No => Finding::NotSupported,
+            Holds::CannotTell => Finding::Inconclusive,
+        },
+        found: &claim.found,
+    });
+    let document = Claims {
+        source,
+        claims: claims.collect(),
+    };
+    report::json::pretty(&serde_json::to_value(document).unwrap_or_default())
 }
 
 fn as_markdown(source: &str, judged: &[Judged]) -> String {

@@ -7,7 +7,7 @@
 
 mod ceilings;
 mod cells;
-mod claims;
+pub(crate) mod claims;
 mod file;
 mod folder;
 mod gate;
@@ -15,7 +15,7 @@ mod hooks;
 mod matrix;
 mod operation;
 mod repeats;
-mod results;
+pub(crate) mod results;
 pub(crate) mod schema;
 mod servers;
 mod turn;
@@ -28,8 +28,8 @@ use lab::live::Place;
 use lab::target::{Network, check_cluster};
 use measure::notation::{about, counted};
 
-use crate::args::Given;
 use crate::args::experiment::{ExperimentArguments, ExperimentCommand, ExperimentRun, Extent};
+use crate::args::{DocumentFormat, Given};
 use crate::failure::{Failure, print};
 use crate::inputs;
 use crate::metrics;
@@ -56,18 +56,19 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> Result<ExitCode, Failu
             Ok(ExitCode::SUCCESS)
         }
         ExperimentCommand::Run(arguments) => run_file(arguments, None),
-        ExperimentCommand::Results { folder, metric } => {
-            print(&Results::read(folder)?.text(*metric)?)?;
-            Ok(ExitCode::SUCCESS)
-        }
-        ExperimentCommand::Claims {
+        ExperimentCommand::Results {
             folder,
-            file,
+            metric,
             format,
         } => {
-            print(&claims::text(folder, file, *format)?)?;
+            let found = Results::read(folder)?.found(*metric)?;
+            print(&match format {
+                DocumentFormat::Text => found.text(),
+                DocumentFormat::Json => found.json(),
+            })?;
             Ok(ExitCode::SUCCESS)
         }
+        ExperimentCommand::Claims(arguments) => claims::execute(arguments),
     }
 }
 

@@ -23,6 +23,8 @@ use super::operation;
 use crate::failure::Failure;
 use crate::inputs;
 
+pub(crate) mod document;
+
 /// Of intervals; differences beyond one minus it are alarms.
 pub(super) const LEVEL: f64 = 0.95;
 
@@ -92,8 +94,8 @@ impl<'a> Results<'a> {
         Ok(Results { folder, experiment })
     }
 
-    /// Each cell with its interval, for people.
-    pub(super) fn text(&self, metric: Metric) -> Result<String, Failure> {
+    /// Each cell with its interval.
+    pub(super) fn found(&self, metric: Metric) -> Result<ResultsOf<'a>, Failure> {
         let cells = self.cells()?;
         let (mut measured, mut rates) = (Vec::new(), Vec::new());
         for turns in &cells {
@@ -111,11 +113,12 @@ impl<'a> Results<'a> {
                 levels: turns[0].levels.clone(),
             });
         }
-        let table = table(self.folder, &measured, metric);
-        let networks = lines(&measured) + &internets(&measured);
-        let ceilings = Ceilings::read(self.folder, &cells)?.text(&rates);
-        let left_out = left_out(&measured);
-        Ok(table + &left_out + &operations(&measured) + &networks + &ceilings + &twins(&measured))
+        Ok(ResultsOf {
+            folder: self.folder,
+            metric,
+            ceilings: Ceilings::read(self.folder, &cells)?.text(&rates),
+            measured,
+        })
     }
 
     /// All turns of each cell.
@@ -132,6 +135,30 @@ impl<'a> Results<'a> {
         Ok(Runs {
             starts: starts.collect::<Result<_, Failure>>()?,
         })
+    }
+}
+
+/// The cells of an experiment by one metric.
+pub(super) struct ResultsOf<'a> {
+    folder: &'a Path,
+    metric: Metric,
+    measured: Vec<Measured>,
+    /// Which cells are near the generator's ceiling; a line each.
+    ceilings: String,
+}
+
+impl ResultsOf<'_> {
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let measured = &self.measured;
+        table(self.folder, measured, self.metric) + &left_out(measured) + &self.remarks()
+    }
+
+    /// What belongs to no figure of a cell; a line each.
+    fn remarks(&self) -> String {
+        let measured = &self.measured;
+        let networks = lines(measured) + &internets(measured);
+        operations(measured) + &networks + &self.ceilings + &twins(measured)
     }
 }
 

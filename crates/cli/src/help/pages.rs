@@ -122,6 +122,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
             "throng experiment plan experiment.toml",
             "throng experiment run experiment.toml --output results",
             "throng experiment results results",
+            "throng experiment claims results claims.toml --fail-if not-supported",
         ],
     ),
     (
@@ -233,6 +234,7 @@ const AIM: &str = "-s, --server HOST[:PORT] or tls://HOST, https://HOST/PATH, ..
 const ASK: &str = "-n, --names FILE|-   --random-labels ZONE   --qtypes A=60,AAAA=40   --zipf 1   \
                    --cache-hit-ratio SHARE";
 const KEEP: &str = "--record FILE   --format text|markdown|json|csv   --details";
+const JUDGE: &str = "--undecided fail   --junit FILE";
 const WATCH: &str = "--observe auto   --tui   --web ADDRESS:PORT   --metrics ADDRESS:PORT   \
                      --grafana URL";
 
@@ -297,6 +299,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ),
             ("Load", "-c, --clients N   --timeout TIME"),
             ("Watch", WATCH),
+            ("Judge", JUDGE),
             ("Keep", "--records FOLDER   --format text|markdown|json"),
         ],
     ),
@@ -312,6 +315,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ),
             ("Load", "-c, --clients N   --timeout TIME"),
             ("Watch", WATCH),
+            ("Judge", JUDGE),
             (
                 "Keep",
                 "--record FILE   --plot FILE   --format text|markdown|json",
@@ -328,7 +332,7 @@ pub(super) const FIRST: &[(&str, &[(&str, &str)])] = &[
             ("Ask", ASK),
             ("Load", "-r, --rate QPS   --outstanding N   -c, --clients N"),
             ("Length", "-l, --duration TIME   --queries N"),
-            ("Judge", "--fail-if 'p99 > 5ms'"),
+            ("Judge", JUDGE),
             ("Keep", "--records FOLDER   --format text|markdown|json|csv"),
         ],
     ),
@@ -530,7 +534,8 @@ findings; `throng schema verdict` prints the rules.
 0    done
 1    it ran and failed: no response at all, a file that could not be written
 2    it could not start: wrong usage, bad input, no such target; no query was sent
-3    a condition of --fail-if or --require was not met, or `throng doctor` found a problem
+3    a condition of --fail-if or --require was not met, --undecided fail and the result is
+     undecided, or `throng doctor` found a problem
 4    a condition of --abort-if ended the run early; its result is complete until then
 129, 130, 143  a signal ended it (SIGHUP, SIGINT, SIGTERM); the result is printed and recorded
 ",
@@ -568,7 +573,9 @@ is not met the exit code is 3 (throng help exit-codes).
 The second one alternates runs of two commands on the same runner, and tells a difference from
 noise. A condition is undecided if a difference may be noise, or the metric was not measured. It
 fails nothing; `--undecided fail` ends the command with code 3, also for conditions of a run whose
-limit was the generator or is unknown. `throng schema metrics` lists the metrics.
+limit was the generator or is unknown, and for results of capacity, ramp and compare-transports
+that do not show what the target can do. `throng experiment claims --fail-if not-supported` fails
+if a published statement is not supported. `throng schema metrics` lists the metrics.
 ",
     ),
 ];
