@@ -3,10 +3,12 @@
 use std::fs;
 
 use measure::{Limit, RunRecord};
+use serde_json::Value;
 use testing::folder::Folder;
 use testing::program::Finished;
 
 use crate::call::throng;
+use crate::ci::check_schema;
 
 /// Two rates in virtual time, so that every start gives the same figures.
 const EXPERIMENT: &str = r#"
@@ -201,5 +203,108 @@ fn error_in_a_file_of_claims_is_named_with_its_place() {
             format!("{error}\n{hint}").contains(words),
             "{error}\n{hint}"
         );
+    }
+}
+
+#[test]
+fn claims_fail_the_command_only_when_asked() {
+    let folder = Folder::new("claims-gate");
+    run(&folder);
+    let file = |conditions: &[&str]| {
+        let claims = conditions.iter().map(|condition| {
+            let cell = "cell = { rate = 2000, transport = \"udp\" }";
+            format!("[[claim]]\nsays = \"It is\"\n{cell}\nholds-if = \"{condition}\"\n")
+        });
+        format!("source = \"x\"\n{}", claims.collect::<String>())
+    };
+    let supported = file(&["qps > 1"]);
+    let inconclusive = file(&["qps > 1", "server.cpu < 5%"]);
+    let not_supported = file(&["qps > 1", "qps > 1M"]);
+    let junit = folder.path("claims.xml");
+    let gate = format!("--fail-if not-supported --junit {junit}");
+    let strict = format!("{gate} --undecided fail");
+    for (published, flags, code, counts) in [
+        (&not_supported, "", 0, ""),
+        (
+            &supported,
+            &strict,
+            0,
+            "1\" failures=\"0\" errors=\"0\" skipped=\"0",
+        ),
+        (
+            &inconclusive,
+            &gate,
+            0,
+            "2\" failures=\"0\" errors=\"0\" skipped=\"1",
+        ),
+        (
+            &inconclusive,
+            &strict,
+            3,
+            "2\" failures=\"1\" errors=\"0\" skipped=\"0",
+        ),
+        (
+            &not_supported,
+            &gate,
+            3,
+            "2\" failures=\"1\" errors=\"0\" skipped=\"0",
+        ),
+    ] {
+        let _ = fs::remove_file(&junit);
+        claims(&folder, published, flags).ended_with(code);
+        let text = fs::read_to_string(&junit).unwrap_or_default();
+        assert!(text.contains(counts), "{flags}: {text}");
+    }
+    // What decides nothing by itself is refused alone.
+    for flag in ["--undecided fail", &format!("--junit {junit}")] {
+        claims(&folder, &supported, flag)
+            .refused_with("without --fail-if", "--fail-if not-supported");
+    }
+}
+
+#[test]
+fn claims_and_results_are_documents_too() {
+    let folder = Folder::new("claims-json");
+    run(&folder);
+    limit_by_generator(&folder, "rate=2000,transport=udp", &[1, 2, 3]);
+    let published = r#"
+        source = "Somebody, once"
+        [[claim]]
+        says = "Some answers"
+        cell = { rate = 2000, transport = "tcp" }
+        holds-if = "qps > 1"
+        [[claim]]
+        says = "More"
+        cell = { rate = 2000, transport = "tcp" }
+        holds-if = "qps > 1M"
+        [[claim]]
+        says = "It works on the Moon"
+        cannot = "there is no Moon here"
+    "#;
+    let json = claims(&folder, published, "--format json").succeeded();
+    check_schema("experiment-claims", &json);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["source"], "Somebody, once");
+    let findings = document["claims"].as_array().unwrap().iter();
+    let findings: Vec<&Value> = findings.map(|claim| &claim["finding"]).collect();
+    assert_eq!(findings, ["supported", "not_supported", "inconclusive"]);
+
+    let results = format!("experiment results {} --format json", folder.path("out"));
+    let json = throng(&results).succeeded();
+    check_schema("experiment-results", &json);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let cells = document["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4, "{json}");
+    for cell in cells {
+        let is_left_out = cell["levels"]["rate"] == "2000" && cell["levels"]["transport"] == "udp";
+        let figures = cell["figures"].as_object();
+        assert_eq!(figures.is_none(), is_left_out, "{cell}");
+        let left_out = cell["left_out"].as_array().unwrap();
+        assert_eq!(left_out.len(), if is_left_out { 3 } else { 0 }, "{cell}");
+        assert_eq!(cell["at_least_qps"].is_number(), is_left_out, "{cell}");
+        if let Some(figures) = figures {
+            assert_eq!(figures["starts"].as_array().unwrap().len(), 3, "{cell}");
+            assert_eq!(figures["interval"]["level"], 0.95, "{cell}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod aborting;
 mod bad_input;
 mod call;
 mod capacity;
+mod ci;
 mod claims;
 mod coming_from;
 mod compare;

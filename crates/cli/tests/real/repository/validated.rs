@@ -25,18 +25,19 @@ const PRINTED: [(&str, &str); 6] = [
 
 /// Commands that print them, in that order.
 const COMMANDS: [&str; 6] = [
-    "run --driver sim --duration 1s",
+    "run --driver sim --duration 1s --fail-if 'p99 > 10s'",
     "run \"$root/scenarios/sinodun.toml\" --driver sim --warmup 0s --duration 2s",
     "capacity --driver sim --repeat 1 --trial-duration 1s --max 4k",
     "ramp --driver sim --to 2k --over 2s",
-    "compare --a '--driver sim --duration 1s' --b '--driver sim --duration 1s' --repeat 3",
+    "compare --a '--driver sim --duration 1s' --b '--driver sim --duration 1s' --repeat 3 \
+     --fail-if 'p99 > 10s'",
     "compare-transports --driver sim --duration 1s --transports udp,tcp,dot",
 ];
 
 /// Documents that commands print beside results: schema, a required field of the document or of the
 /// first of a list, and command. `0.json` and `1.json` are records, `records` has one, and a
 /// responder is at `$address`.
-const FURTHER: [(&str, &str, &str); 11] = [
+const FURTHER: [(&str, &str, &str); 13] = [
     ("report", "cells", "report 0.json 1.json --format json"),
     ("doctor", "diagnoses", "doctor --format json"),
     ("doctor", "runs", "doctor 0.json 1.json --format json"),
@@ -72,7 +73,23 @@ const FURTHER: [(&str, &str, &str); 11] = [
         "trace example.org --server $address --format json",
     ),
     ("lab-list", "addresses", "lab list --format json"),
+    (
+        "experiment-results",
+        "cells",
+        "experiment results rates --format json",
+    ),
+    (
+        "experiment-claims",
+        "claims",
+        "experiment claims rates claims.toml --format json",
+    ),
 ];
+
+/// The experiment whose results these are, and a claim.
+const EXPERIMENT: &str = "repeat = 2\n[run]\ndriver = \"sim\"\nduration = \"1s\"\n\
+                          [matrix]\nrate = [100, 200]\n";
+const CLAIMS: &str = "source = \"x\"\n[[claim]]\nsays = \"x\"\ncell = { rate = 100 }\n\
+                      holds-if = \"qps > 1\"\n";
 
 /// Files that the schemas have to refuse: schema, what is wrong, text.
 const REFUSED_FILES: [(&str, &str, &str); 8] = [
@@ -109,6 +126,7 @@ pub(crate) fn printed(folder: &Folder) -> Vec<Document> {
 
 /// Runs the further commands; what they printed.
 fn printed_further(folder: &Folder) -> Vec<Document> {
+    folder.write("claims.toml", CLAIMS);
     let mut script = format!(
         "set -euo pipefail\ncd {folder}\nmkdir records\n\
          exec 3< <(exec {THRONG} responder --listen udp:127.0.0.1:0 2>&1)\n\
@@ -116,7 +134,9 @@ fn printed_further(folder: &Folder) -> Vec<Document> {
          until [[ ${{address:-}} == 127.0.0.1:* ]]; do\n\
          read -r -u 3 line; address=$(grep -o '127.0.0.1:[0-9]*' <<<\"$line\" || true); done\n\
          {THRONG} lab up responder --name validated-list >lab.txt\n\
+         {THRONG} experiment run {experiment} --output rates >experiment.txt\n\
          {THRONG} run --driver sim --duration 1s --quiet --record records/run.json >run.txt\n",
+        experiment = folder.write("rates.toml", EXPERIMENT),
         folder = folder.path("")
     );
     let mut documents = Vec::new();
