@@ -324,3 +324,18 @@ fn condition_on_a_comparison_of_the_generator_is_undecided_if_asked() {
     );
     finished.ended_with(3);
 }
+
+/// Their runs are processes, or pods: the flag goes with the command line of each.
+#[test]
+fn runs_of_an_experiment_and_of_a_fleet_take_undecided() {
+    let folder = Folder::new("ci-elsewhere");
+    let run = "[run]\ndriver = \"sim\"\nfail-if = [\"p99 > 5ms\"]\nundecided = \"fail\"\n";
+    let file = folder.write("experiment.toml", run);
+    let plan = throng(&format!("experiment plan {file}")).succeeded();
+    assert!(plan.contains("--undecided=fail"), "{plan}");
+    let names = folder.write("names.txt", "a.example A\n");
+    let run = format!("run --server 192.0.2.1 --names {names} --fail-if p99>5ms");
+    let fleet = "fleet manifest --image throng:1 --agents 2 --";
+    let yaml = throng(&format!("{fleet} {run} --undecided fail")).succeeded();
+    assert!(yaml.contains("- \"--undecided\""), "{yaml}");
+}
