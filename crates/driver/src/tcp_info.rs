@@ -3,18 +3,24 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Octets of the structure up to the last field that is read here.
-const OCTETS: usize = 220;
+const OCTETS: usize = 228;
 
 /// Where its fields are.
+const TIMEOUTS_AT: usize = 2;
 const OPTIONS_AT: usize = 5;
 const RTT_AT: usize = 68;
 const RETRANSMITTED_AT: usize = 100;
 const RECEIVED_AT: usize = 128;
 const SEGMENTS_AT: usize = 136;
 const DUPLICATES_AT: usize = 216;
+const OUT_OF_ORDER_AT: usize = 224;
 
 /// Bit of the options: the peer accepted data in our SYN (RFC 7413).
 const SYN_DATA: u8 = 32;
+
+/// Successive timeouts of TCP without an acknowledgement, from which on the peer is silent: one may
+/// be chance.
+const TIMEOUTS_MIN: u8 = 2;
 
 /// Up to this number, the statistics of every closed connection are read; beyond it, those of one
 /// in [`READ_EACH`], so that a run with a connection for each query pays little.
@@ -37,6 +43,10 @@ pub struct TcpStats {
     pub segments_repeated_in_vain: u64,
     /// Segments sent again on connections from which no octet was received.
     pub segments_repeated_unanswered: u64,
+    /// Connections that received a segment before an earlier one.
+    pub out_of_order: u64,
+    /// Connections that had sent a segment again repeatedly, without an acknowledgement of it.
+    pub unacknowledged: u64,
     /// The sum of the round-trip times as last estimated, in microseconds.
     pub rtt_us_sum: u64,
     /// The longest of them.
@@ -61,6 +71,8 @@ impl TcpStats {
         if !info.has_received() {
             self.segments_repeated_unanswered += info.number(RETRANSMITTED_AT);
         }
+        self.out_of_order += u64::from(info.number(OUT_OF_ORDER_AT) > 0);
+        self.unacknowledged += u64::from(info.0[TIMEOUTS_AT] >= TIMEOUTS_MIN);
         self.rtt_us_sum += rtt_us;
         self.rtt_us_max = self.rtt_us_max.max(rtt_us);
     }

@@ -280,6 +280,14 @@ pub struct TcpFacts {
     /// have accepted them. Older records have none.
     #[serde(default)]
     pub segments_repeated_unanswered: u64,
+    /// Connections that received a segment before an earlier one: the path lost that or reordered
+    /// them. Older records have none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub out_of_order: u64,
+    /// Connections that had sent a segment again repeatedly, and still had no acknowledgement of it
+    /// when they were closed. Older records have none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unacknowledged: u64,
     /// The sum of the round-trip times as last estimated, in microseconds.
     pub rtt_us_sum: u64,
     /// The longest of them.
@@ -316,6 +324,8 @@ impl TcpFacts {
             segments_repeated,
             segments_repeated_in_vain,
             segments_repeated_unanswered,
+            out_of_order,
+            unacknowledged,
             rtt_us_sum,
             rtt_us_max,
         } = other;
@@ -325,6 +335,8 @@ impl TcpFacts {
         self.segments_repeated += segments_repeated;
         self.segments_repeated_in_vain += segments_repeated_in_vain;
         self.segments_repeated_unanswered += segments_repeated_unanswered;
+        self.out_of_order += out_of_order;
+        self.unacknowledged += unacknowledged;
         self.rtt_us_sum += rtt_us_sum;
         self.rtt_us_max = self.rtt_us_max.max(*rtt_us_max);
     }

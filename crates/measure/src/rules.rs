@@ -297,7 +297,7 @@ impl<'a> Judgement<'a> {
         let always = always.map(|it| it.finding.evidence().to_owned());
         let lost = phrases::losses(figures).into_iter();
         lost.chain(always)
-            .chain(phrases::littles_law(figures))
+            .chain(phrases::littles_law(&self.symptoms))
             .collect()
     }
 

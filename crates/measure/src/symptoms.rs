@@ -122,6 +122,13 @@ symptoms! {
     /// The time to set up a connection has a median of at least twice the shortest, while the
     /// clients did little else.
     set_up_queued: SetUpQueued = set_up::set_up_queued;
+    /// Over 1 % of the attempts to connect over TCP, all through the run, were refused or got no
+    /// answer to their SYN, while others were admitted, and next to none of what these carried was
+    /// lost or waited.
+    attempts_turned_away: AttemptsTurnedAway = set_up::attempts_turned_away;
+    /// In such a run, as many connections were admitted in each interval, however many were
+    /// attempted.
+    admissions_limited: AdmissionsLimited = set_up::admissions_limited;
 
     /// No query got a response.
     nothing_answered: NothingAnswered = worth::nothing_answered;
@@ -172,7 +179,10 @@ symptoms! {
     /// of the queries.
     outages_of_target: OutagesOfTarget = losses::outages_of_target,
         much if OutagesOfTarget::are_much;
-    /// The same for lack of a route or an interface.
+    /// Such a span of silence over TCP, alone and to the end, before which over 0.1 % of the
+    /// queries had been lost.
+    stalled_connections: StalledConnections = losses::stalled_connections;
+    /// A span without usable responses for lack of a route or an interface.
     outages_of_network: OutagesOfNetwork = losses::outages_of_network,
         much if OutagesOfNetwork::are_much;
     /// The same while the generator was not scheduled, or out of files, memory or ports.
@@ -257,6 +267,9 @@ symptoms! {
     /// Over 1 % of the TCP segments of the run's connections, or of one agent's, were sent again.
     /// Much: of those of all.
     retransmissions: Retransmissions = path::retransmissions, much if Retransmissions::are_of_run;
+    /// Queries timed out on connections that received a segment before an earlier one, on as many
+    /// as half of the clients have, while next to none was answered as late as what is sent again.
+    gaps_unfilled: GapsUnfilled = path::gaps_unfilled;
     /// The model of a server was the limit of a simulation.
     model_limit: ModelLimit = path::model_limit;
     /// The model of a server carried the load of a simulation.
@@ -285,7 +298,7 @@ symptoms! {
     /// Such queries, over UDP, where queries queued at the target or its receive buffers dropped
     /// datagrams.
     slots_overflow: SlotsOverflow = losses::slots_overflow;
-    /// Such queries, 10 % of all, held 90 % of the slots, and no full buffer or first burst
+    /// Such queries, 10 % of all, held half of the slots, and no full buffer or first burst
     /// explains them; or those in 90 % of the slots were lost within 0.1 s, and nothing came back
     /// afterwards.
     slots_exhausted: SlotsExhausted = losses::slots_exhausted;

@@ -277,7 +277,7 @@ fn check_tls(mut stream: TcpStream, request: &TlsRequest, plan: &Plan) -> Result
             Ok(0) => return Err(failed("the target closed the connection".to_owned())),
             Ok(count) => count,
             Err(_) if Instant::now() >= deadline => {
-                return Err(failed("no response in time".to_owned()));
+                return Err(silent_tls(target));
             }
             Err(error) => return Err(io(error)),
         };
@@ -298,6 +298,18 @@ fn check_tls(mut stream: TcpStream, request: &TlsRequest, plan: &Plan) -> Result
     // The connection is over whether or not the target hears of it.
     let _ = stream.write_all(&transmit);
     Ok(())
+}
+
+/// A server of plain TCP waits for the rest of what it takes for a message; certificates are long.
+fn silent_tls(target: SocketAddr) -> RunError {
+    let host = target.ip();
+    RunError::new(
+        format!("the TLS handshake with {target} fails: no response in time"),
+        format!(
+            "check that the port speaks TLS (DoT: 853), and that the path carries long segments: \
+             ping -M do -s 1472 {host}"
+        ),
+    )
 }
 
 fn refused_tls(failure: &TlsFailure, request: &TlsRequest, target: SocketAddr) -> RunError {

@@ -424,6 +424,8 @@ fn tcp_facts(stats: &TcpStats) -> Option<TcpFacts> {
         segments_repeated: stats.segments_repeated,
         segments_repeated_in_vain: stats.segments_repeated_in_vain,
         segments_repeated_unanswered: stats.segments_repeated_unanswered,
+        out_of_order: stats.out_of_order,
+        unacknowledged: stats.unacknowledged,
         rtt_us_sum: stats.rtt_us_sum,
         rtt_us_max: stats.rtt_us_max,
     })

@@ -132,10 +132,15 @@ impl Cure {
 
     /// Traces the path to the (first) target by packets of that kind, hop by hop.
     pub(crate) fn trace_path(protocol: &str, targets: &str) -> Self {
+        let host = Cure::host_of(targets);
+        Cure::shell(format!("mtr --report --{protocol} {host}"))
+    }
+
+    /// The address of the first of several targets, without its port.
+    pub(crate) fn host_of(targets: &str) -> String {
         let target = targets.split(',').next().unwrap_or(targets);
         let address = target.parse::<std::net::SocketAddr>();
-        let host = address.map_or_else(|_| target.to_owned(), |it| it.ip().to_string());
-        Cure::shell(format!("mtr --report --{protocol} {host}"))
+        address.map_or_else(|_| target.to_owned(), |it| it.ip().to_string())
     }
 
     /// Shows who uses the CPUs.

@@ -399,12 +399,7 @@ pub(super) fn delayed_acknowledgements(symptoms: &Symptoms<'_>) -> Option<Findin
 
 /// Has this host acknowledge at once what comes from the target: an attribute of the route.
 fn quick_route(figures: &Figures<'_>) -> Cure {
-    let target = figures.record.scenario.target.as_str();
-    let first = target.split(',').next().unwrap_or(target);
-    let host = match first.parse::<std::net::SocketAddr>() {
-        Ok(address) => address.ip().to_string(),
-        Err(_) => first.to_owned(),
-    };
+    let host = Cure::host_of(&figures.record.scenario.target);
     let how = format!(
         "ip route show table all to match {host}  (then ip route change with the last of them, \
          and quickack 1)"

@@ -3,13 +3,14 @@
 use super::connections::handshakes;
 use super::finding::Finding;
 use super::generator::resources;
+use super::path::long_segments;
 use super::phrases::{
     larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
 };
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
-use crate::symptoms::losses::{Outages, SignOfLoad, number_lost};
+use crate::symptoms::losses::{Outages, SignOfLoad, StalledConnections, number_lost};
 use crate::symptoms::server::ServerQueriesDropped;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::OutageKind;
@@ -74,7 +75,7 @@ pub(super) fn outages_of_generator(symptoms: &Symptoms<'_>) -> Option<Finding> {
 /// outside of them is what the run sustained; no rate is advised for the sake of them.
 fn outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Finding {
     let figures = &symptoms.figures;
-    let mut seen = longest(outages, figures);
+    let mut seen = longest(outages, symptoms);
     if outages.alike > 0 {
         seen.push_str(&format!(
             "; with {} similar ones, {} in all",
@@ -132,19 +133,22 @@ fn seconds(ns: u64) -> String {
     format!("{} s", decimal(ns as f64 / 1e9, 2))
 }
 
-fn longest(outages: &Outages, figures: &Figures<'_>) -> String {
+fn longest(outages: &Outages, symptoms: &Symptoms<'_>) -> String {
+    let figures = &symptoms.figures;
     let outage = &outages.longest;
     let who = outage.kind.words();
     let until = match outage.lasts {
         true => "the end".to_owned(),
         false => seconds(outage.end_ns),
     };
-    let (what, why) = match outages.may_be_limit {
-        true => (
+    let (what, why) = match (&symptoms.stalled_connections, outages.may_be_limit) {
+        (Some(it), _) => ("no response for", after_losses(it)),
+        (None, true) => (
             "no response for",
-            ": the target was down, or answers nothing while a limit on the rate is exceeded (RRL)",
+            ": the target was down, or answers nothing while a limit on the rate is exceeded (RRL)"
+                .to_owned(),
         ),
-        false => ("an outage of", ""),
+        (None, false) => ("an outage of", String::new()),
     };
     let mut text = format!(
         "{what} {}: from {} to {until} of the run {who}{why}",
@@ -159,6 +163,23 @@ fn longest(outages: &Outages, figures: &Figures<'_>) -> String {
         ));
     }
     text
+}
+
+/// What silence over TCP may be that follows losses.
+fn after_losses(it: &StalledConnections) -> String {
+    let unacknowledged = match it.unacknowledged {
+        0 => String::new(),
+        number => format!(
+            ", and {} got no acknowledgement either",
+            counted(number, "connection")
+        ),
+    };
+    format!(
+        ", after {} of the earlier queries had been lost{unacknowledged}: the path drops long \
+         segments, so that connections stall one by one, or the target was down, or answers \
+         nothing while a limit on the rate is exceeded",
+        share(it.lost, it.due)
+    )
 }
 
 /// The rate sustained without them.
@@ -194,6 +215,10 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Vec<Cure> {
                  reloads, pauses of its process",
                 seconds(outage.begin_ns)
             ));
+            if symptoms.stalled_connections.is_some() {
+                let target = &symptoms.figures.record.scenario.target;
+                return long_segments(target).into_iter().chain([log]).collect();
+            }
             let limits = outages.may_be_limit.then(lift_rate_limits);
             let is_short = symptoms.figures.record.measured_ns < RUN_NS;
             let longer = (outages.may_be_limit && is_short).then(|| {

@@ -43,6 +43,38 @@ pub(super) fn retransmissions(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(lossy_path(&symptoms.figures, seen, advice))
 }
 
+/// Connections that wait for a segment that the path drops each time.
+pub(super) fn gaps_unfilled(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.gaps_unfilled.as_ref()?;
+    let seen = format!(
+        "{} of {} waited for a segment from the target that never came, though later ones did: {} \
+         timed out, and next to none was answered late",
+        count(it.connections),
+        counted(it.closed, "connection"),
+        counted(it.timeouts, "query")
+    );
+    let matters = "a path that drops segments longer than its MTU, and the ICMP messages about \
+                   them, stops each connection at its first long response; what is lost at random \
+                   is sent again and comes";
+    let target = symptoms.figures.record.scenario.target.as_str();
+    let diagnosis = Diagnosis::new("long segments", State::Problem, seen, matters);
+    let finding = diagnosis.cures(long_segments(target));
+    Some(finding.into())
+}
+
+/// How to find out whether a path carries long segments, and what to do where it does not.
+pub(super) fn long_segments(target: &str) -> [Cure; 2] {
+    [
+        Cure::shell(format!(
+            "ping -M do -s 1472 {}  (from the target to this host too; less until it passes)",
+            Cure::host_of(target)
+        )),
+        Cure::words(
+            "let ICMP \"fragmentation needed\" pass, or clamp the MSS on the path to what passes",
+        ),
+    ]
+}
+
 pub(super) fn model_losses(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let figures = &symptoms.figures;
     let seen = match symptoms.model_losses.as_ref()? {

@@ -6,9 +6,9 @@ use crate::experience::GroupRecord;
 use crate::notation::{count, counted, decimal, latency, rate, share};
 use crate::record::EndedBy;
 use crate::scenario::Transports;
-use crate::symptoms::Figures;
 use crate::symptoms::host::SomeHosts;
 use crate::symptoms::instances::SomeInstances;
+use crate::symptoms::{Figures, Symptoms};
 
 /// Names that are named of a longer list.
 const NAMED_MAX: usize = 5;
@@ -276,7 +276,8 @@ pub(crate) fn losses(figures: &Figures<'_>) -> Option<String> {
 }
 
 /// Closed loop: mean latency x rate = slots in use, always.
-pub(crate) fn littles_law(figures: &Figures<'_>) -> Option<String> {
+pub(crate) fn littles_law(symptoms: &Symptoms<'_>) -> Option<String> {
+    let figures = &symptoms.figures;
     let slots = figures.outstanding?;
     let mean_ns = figures.mean_latency_ns?;
     let answered = figures.answered_in_flight();
@@ -288,7 +289,8 @@ pub(crate) fn littles_law(figures: &Figures<'_>) -> Option<String> {
         count(slots),
     );
     // Where lost queries hold nearly all of them, their timeout set the latency of the others.
-    let is_set_by_slots = answered >= 0.1 * slots as f64;
+    // Of what a full queue at the target does not lose, that queue sets it.
+    let is_set_by_slots = answered >= 0.1 * slots as f64 && symptoms.slots_overflow.is_none();
     let in_use = answered + figures.held_by_lost();
     Some(match in_use >= 0.9 * slots as f64 && is_set_by_slots {
         true => format!(

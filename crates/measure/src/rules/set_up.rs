@@ -1,7 +1,8 @@
 //! Rules about runs that open connections without queries, and about slow connection set-up.
 
-use super::finding::Conclusion;
+use super::finding::{Conclusion, Finding};
 use super::phrases::{attempts_by_cause, plain};
+use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{chosen, count, counted, decimal, latency, per_second, share};
 use crate::symptoms::set_up::{SlowestStep, is_short_of_connections, slowest_step};
 use crate::symptoms::{Figures, Symptoms};
@@ -158,4 +159,63 @@ pub(super) fn unclear(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
         counted(figures.counts.connections.failed.total(), "attempt")
     );
     Some(Conclusion::new(evidence, "run for longer, on an idle host"))
+}
+
+/// Of the admitted connections, a rate of attempts that stays below the limit.
+const BELOW: f64 = 0.8;
+/// Times more queries on each connection that have fewer of them opened.
+const MORE_QUERIES: u32 = 100;
+
+/// Something turns attempts to connect away, and it is not a server that is busy.
+pub(super) fn attempts_turned_away(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.attempts_turned_away.as_ref()?;
+    let (unanswered, refused) = (it.unanswered > 0, it.refused > 0);
+    let what = match it.admitted {
+        Some(admitted) => format!(
+            "{} new connections were admitted a second, however many were attempted, by a limit on \
+             new connections",
+            per_second(admitted)
+        ),
+        None => {
+            let others = match (unanswered, refused) {
+                (true, false) => " or a full listen queue",
+                (false, _) => " or one of several servers behind the address",
+                (true, true) => {
+                    ", a full listen queue or one of several servers behind the address"
+                }
+            };
+            format!("a limit on new connections{others} turned attempts away all through the run")
+        }
+    };
+    let how = [
+        unanswered.then(|| format!("{} got no answer to their SYN", count(it.unanswered))),
+        refused.then(|| format!("{} were refused", count(it.refused))),
+    ];
+    let how: Vec<String> = how.into_iter().flatten().collect();
+    let seen = format!(
+        "{what}: of {}, {}; those that were established answered at once (p50 {})",
+        counted(it.attempted, "attempt"),
+        how.join(" and "),
+        latency(it.p50_ns as f64)
+    );
+    let matters = "the kernel of the target's host answers a SYN, not the server: a firewall or a \
+                   load balancer limits new connections, and what the server can do was not \
+                   measured";
+    let look = "nft list ruleset; iptables -nvL; nstat -az TcpExtListenDrops  (limits on tcp flags \
+                syn, and what a full listen queue dropped)";
+    let connections = &symptoms.figures.record.scenario.connections;
+    let more = connections.queries_max.map(|each| {
+        let each = each.saturating_mul(MORE_QUERIES);
+        Cure::throng(format!(
+            "--queries-per-connection {each}  (fewer new connections)"
+        ))
+    });
+    let slower = it.admitted.map(|admitted| {
+        let rate = plain((BELOW * admitted).max(1.0));
+        Cure::throng(format!("--connect-rate {rate}"))
+    });
+    let diagnosis = Diagnosis::new("connection attempts", State::Problem, seen, matters)
+        .cure(Cure::new(Place::Server, look))
+        .cures(more.or(slower));
+    Some(diagnosis.into())
 }

@@ -109,6 +109,9 @@ static WORTH: &[Rule] = rules! {
         in_every_verdict(), does_not_know("whether the path or the target delayed them");
     "one HTTP error for most queries" says(answers::http_errors) if [HttpErrors] => Unknown,
         in_every_verdict(), does_not_know("what the server does with requests that it accepts");
+    "segments that never come" says(path::gaps_unfilled) if [GapsUnfilled] => Network,
+        unless(&[OutagesOfGenerator]), in_every_verdict(),
+        does_not_know("where on the path they are dropped, and from which length on");
     "rejections, and no response" says(path::rejections) if [Rejections, NothingAnswered]
         => Network, does_not_know("which device rejects, unless the messages are looked at");
     "no response" concludes(worth::nothing_answered) if [NothingAnswered] => Unknown,
@@ -141,6 +144,14 @@ static OUTAGES: &[Rule] = rules! {
         silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("whether the target limits it or a device on the path");
+    "limit on new connections" says(set_up::attempts_turned_away)
+        if [AttemptsTurnedAway, AdmissionsLimited] => Network, in_every_verdict(),
+        unless(&[RateHeld, OutagesOfGenerator]),
+        does_not_know("whether the target's host has the limit or a device before it");
+    "connection attempts turned away" says(set_up::attempts_turned_away)
+        if [AttemptsTurnedAway] => Unknown, silent_if(&[AdmissionsLimited]), in_every_verdict(),
+        unless(&[RateHeld, OutagesOfGenerator]),
+        does_not_know("whether a limit, a full listen queue or one of several servers did it");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
         in_every_verdict(),
         does_not_know("what the target can do with connections that stay open");
@@ -154,15 +165,24 @@ static OUTAGES: &[Rule] = rules! {
         in_every_verdict(), does_not_know("where on this host or beyond it the route ended");
     "queue outgrew the timeout" says(losses::timeout_outgrown) if [TimeoutOutgrown] => Server,
         in_every_verdict(), does_not_know("what in the target was short: observe it");
+    "silence over TCP after losses" says(losses::outages_of_target)
+        if [OutagesOfTarget, StalledConnections] => Unknown, in_every_verdict(),
+        silent_if(&[RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled]),
+        unless(&[StarvedOutages]),
+        does_not_know("whether the path drops long segments, or the target stopped");
     "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
-        silent_if(&[RulesBroken, TimeoutOutgrown]), unless(&[StarvedOutages]), in_every_verdict(),
+        silent_if(&[
+            RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled, StalledConnections
+        ]),
+        unless(&[StarvedOutages]),
+        in_every_verdict(),
         does_not_know("whether the target or the path to it was down, or a limit was exceeded");
     "no message ID, and clients without response" says(generator::no_message_id)
         if [NoMessageId, UnservedByTarget] => Generator,
         does_not_know("why these clients get no response");
     "clients turned away" says(connections::unserved_clients)
         if [UnservedByTarget, UnservedClients] => Server, unless(&[HandshakesRefused]),
-        silent_if(&[SilentNames]), in_every_verdict(),
+        silent_if(&[SilentNames, AttemptsTurnedAway]), in_every_verdict(),
         does_not_know("which limit of the target it was");
     "handshakes refused, and clients without response" says(connections::handshakes_refused)
         if [HandshakesRefused, UnservedByTarget] => Server, in_every_verdict(),
@@ -228,11 +248,13 @@ static NETWORK: &[Rule] = rules! {
 };
 
 static TURNED_AWAY: &[Rule] = rules! {
-    "listen queue full" says(connections::listen_queue_full) if [ListenQueueFull];
+    "listen queue full" says(connections::listen_queue_full) if [ListenQueueFull],
+        silent_if(&[AttemptsTurnedAway]);
     "no message ID" says(generator::no_message_id) if [NoMessageId] => Generator,
         does_not_know("how the target does with more clients");
     "clients without response" says(connections::unserved_clients) if [UnservedClients] => Server,
-        unless(&[HandshakesRefused]), silent_if(&[SilentNames]), in_every_verdict(),
+        unless(&[HandshakesRefused]), silent_if(&[SilentNames, AttemptsTurnedAway]),
+        in_every_verdict(),
         does_not_know("whether the generator kept them from asking");
     "handshakes refused" says(connections::handshakes_refused) if [HandshakesRefused] => Server,
         in_every_verdict(), does_not_know("whether all servers behind the address refuse");
@@ -282,7 +304,7 @@ static SERVERS: &[Rule] = rules! {
 static LOAD: &[Rule] = rules! {
     "queries lost in the warm-up hold slots" says(losses::slots_stuck) if [SlotsStuck]
         => Outstanding, in_every_verdict(), does_not_know("what the warm-up lost them to");
-    "lost queries hold nearly all slots" says(losses::slots_held) if [SlotsHeld, SlotsExhausted]
+    "lost queries hold most slots" says(losses::slots_held) if [SlotsHeld, SlotsExhausted]
         => Unknown, does_not_know("what loses them: the open loop shows it");
     "lost queries hold slots, and a queue is full" says(losses::slots_held)
         if [SlotsHeld, SlotsOverflow] => Server, in_every_verdict(),
@@ -311,8 +333,9 @@ static LOAD: &[Rule] = rules! {
         silent_if(&[
             SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops,
             LossesOfOneAgent, LossesOfSomeClients,
-            HandshakesRefused, UnservedClients, ConnectionsEnded, RulesBroken, OutagesOfTarget,
-            OutagesOfNetwork, OutagesOfGenerator, TimeoutOutgrown, ModelLosses
+            HandshakesRefused, UnservedClients, AttemptsTurnedAway, ConnectionsEnded, RulesBroken,
+            OutagesOfTarget, OutagesOfNetwork, OutagesOfGenerator, TimeoutOutgrown, GapsUnfilled,
+            ModelLosses
         ]),
         does_not_know("whether the path or a limit of the target loses them");
     "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding,

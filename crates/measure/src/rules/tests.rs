@@ -51,6 +51,7 @@ mod streams;
 mod table;
 mod too_little;
 mod truncated;
+mod turned_away;
 mod unserved;
 mod verdict;
 mod violations;

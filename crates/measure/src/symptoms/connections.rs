@@ -410,7 +410,7 @@ pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedA
     })
 }
 
-fn number_in(times: &Histogram, range: &Range<u64>) -> u64 {
+pub(super) fn number_in(times: &Histogram, range: &Range<u64>) -> u64 {
     let within = times.buckets().filter(|(low, ..)| range.contains(low));
     within.map(|(_, _, number)| number).sum()
 }

@@ -10,6 +10,7 @@ use super::Figures;
 use super::losses::{self, SignOfLoad};
 use super::set_up::{self, SlowestStep};
 use super::significance::{self, Share};
+use crate::interval::per;
 use crate::scenario::Arrival;
 
 /// From this share of the slots on, all of them count as used.
@@ -210,9 +211,26 @@ fn open_loop(figures: &Figures<'_>, asked: f64) -> Load {
     }
 }
 
+/// True if queries waited because lost ones held half of the clients until they timed out, each of
+/// which sends one at a time: those that were sent were answered as fast as ever.
+fn are_clients_held(figures: &Figures<'_>) -> bool {
+    let scenario = &figures.record.scenario;
+    let is_one_each = scenario.connections.queries_max == Some(1);
+    let held = per(
+        figures.counts.timeouts as f64 * scenario.timeout_ns as f64,
+        figures.record.measured_ns as f64,
+    );
+    let is_fast = !matches!(
+        losses::sign_of_load(figures),
+        Some(SignOfLoad::Waiting { .. })
+    );
+    is_one_each && 2.0 * held >= scenario.clients as f64 && is_fast
+}
+
 /// Open loop: a growing queue or losses with a sign of load are the target's.
 fn overloaded(figures: &Figures<'_>) -> Option<FellBehind> {
-    if let Some((first_ns, last_ns)) = significance::growing_latency(figures) {
+    let growth = significance::growing_latency(figures);
+    if let Some((first_ns, last_ns)) = growth.filter(|_| !are_clients_held(figures)) {
         return Some(FellBehind::Latency { first_ns, last_ns });
     }
     losses::queries_lost(figures)?;

@@ -20,7 +20,7 @@ use crate::timeline::{Bin, Outage, OutageKind, Timeline};
 pub(super) const LOSS_MAX: f64 = 0.001;
 /// Queries that wait at a server before it drops one: receive buffers hold some hundred, queues of
 /// servers more, and below this the unevenness of arrivals accounts for them.
-const WAITING_MIN: f64 = 8.0;
+pub(super) const WAITING_MIN: f64 = 8.0;
 /// From this share of all lost queries on, they are of one agent.
 const OF_ONE_AGENT: f64 = 0.95;
 /// Queries wait if half of them take this many times as long as the fastest.
@@ -50,7 +50,7 @@ const TURNS_MAX: u64 = 10;
 const TURNS_APART: f64 = 0.000_5;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Responses in a bin that are enough to tell.
-const PLATEAU_RESPONSES: f64 = 5.0;
+pub(super) const PLATEAU_RESPONSES: f64 = 5.0;
 /// From this share of the queries that timed out on, the timeout is what lost them.
 const MOST_LATE: f64 = 0.5;
 /// Bins before responses ceased in which latency shows why.
@@ -61,14 +61,19 @@ const OUTGROWN: f64 = 0.5;
 const LENGTH_MAX: f64 = 0.01;
 /// Outages do not decide if more than this many times what they met was lost outside of them.
 const OUTSIDE_MAX: u64 = 3;
+/// Queries that were due this many usual latencies before an outage were not under way when it
+/// began.
+const LATENCIES_BEFORE: u64 = 3;
 /// A span is as long as the timeout if it differs by less than this part of it.
 const OF_TIMEOUT: u64 = 5;
 /// From this share of the slots on, those that lost queries hold are reported.
 const HELD_MIN: f64 = 0.01;
 /// From this share of the slots on, they set the rate.
 const HELD_MAX: f64 = 0.1;
-/// From this share of the slots on, hardly any is left for queries that are answered...
+/// In this share of the slots, queries that were lost at once are all that there were.
 const NEARLY_ALL: f64 = 0.9;
+/// From this share of the slots on, most are left to lost queries...
+const MOST_HELD: f64 = 0.5;
 /// ... and with this share of the queries lost, it is what loses them that sets the rate.
 const OF_ALL: f64 = 0.1;
 /// Queries that a receive buffer of Linux' default size holds: each takes 768 bytes of 212,992.
@@ -331,7 +336,7 @@ fn usual_qps(bins: &[Bin], width_ns: u64) -> Option<f64> {
 
 /// True if as many were answered in each of the windows: random losses would scatter them. Of the
 /// queries due, these leave a number whose variance is that of the binomial.
-fn is_plateau(answered: &[f64], lost: f64, windows_min: usize, less: f64) -> bool {
+pub(super) fn is_plateau(answered: &[f64], lost: f64, windows_min: usize, less: f64) -> bool {
     let number = answered.len() as f64;
     let mean = per(answered.iter().sum(), number);
     let squares: f64 = answered.iter().map(|it| (it - mean).powi(2)).sum();
@@ -629,6 +634,37 @@ pub(super) fn starved_outages(figures: &Figures<'_>) -> Option<StarvedOutages> {
     (2.0 * waited_ns >= outages.0.alike_ns as f64).then_some(StarvedOutages)
 }
 
+/// Silence over TCP to the end, before which queries had been lost: connections that stall one by
+/// one, such as those of a path that drops long segments, are not told from a target that stops.
+pub(crate) struct StalledConnections {
+    /// Queries lost before it, of how many.
+    pub(crate) lost: u64,
+    pub(crate) due: u64,
+    /// Connections that got no acknowledgement either: the kernel of a server that is stopped
+    /// sends it.
+    pub(crate) unacknowledged: u64,
+}
+
+pub(super) fn stalled_connections(figures: &Figures<'_>) -> Option<StalledConnections> {
+    let outage = outages_of_target(figures)?.0.longest;
+    let is_only = figures.outages.each.len() == 1 && outage.lasts;
+    let is_silence = outage.kind == OutageKind::Silence && figures.connects_over_tcp();
+    // Without those that were under way when it began.
+    let under_way_ns = LATENCIES_BEFORE * figures.service_p50_ns.unwrap_or(0);
+    let timeline = figures.record.timeline.as_ref()?;
+    let until_ns = outage
+        .begin_ns
+        .saturating_sub(under_way_ns + timeline.width_ns());
+    let Bin { lost, due, .. } = timeline.between(0, until_ns);
+    let were_before = significance::is_above(lost, due, LOSS_MAX);
+    let tcp = figures.record.network.tcp.as_ref();
+    (is_only && is_silence && were_before).then_some(StalledConnections {
+        lost,
+        due,
+        unacknowledged: tcp.map_or(0, |it| it.unacknowledged),
+    })
+}
+
 /// Those of one side.
 macro_rules! outages_of {
     ($($Type:ident)+) => {$(
@@ -688,7 +724,7 @@ pub(super) fn slots_overflow(figures: &Figures<'_>) -> Option<SlotsOverflow> {
     slots_held(figures)?.overflow.map(|_| SlotsOverflow)
 }
 
-/// Such queries held nearly all slots: what lost them, and not the number of slots, set the rate.
+/// Such queries held most slots: what lost them, and not the number of slots, set the rate.
 pub(crate) struct SlotsExhausted;
 
 pub(super) fn slots_exhausted(figures: &Figures<'_>) -> Option<SlotsExhausted> {
@@ -697,10 +733,10 @@ pub(super) fn slots_exhausted(figures: &Figures<'_>) -> Option<SlotsExhausted> {
         .of_burst
         .is_some_and(|(of_burst, all)| 2 * of_burst > all);
     // Of a path that loses few at random, more slots make up for those held.
-    let are_nearly_all = it.held >= NEARLY_ALL * it.slots as f64
+    let are_most = it.held >= MOST_HELD * it.slots as f64
         && number_lost(figures) as f64 >= OF_ALL * figures.counts.offered as f64;
     let is_known = it.overflow.is_some() || is_of_burst;
-    let is_shown = it.at_once_ns.is_some() || are_nearly_all && !is_known;
+    let is_shown = it.at_once_ns.is_some() || are_most && !is_known;
     is_shown.then_some(SlotsExhausted)
 }
 

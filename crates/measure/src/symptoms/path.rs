@@ -4,7 +4,7 @@ use super::Figures;
 use super::generator::worst_agents;
 use super::load;
 use super::losses::{LOSS_MAX, queries_lost};
-use super::significance;
+use super::{set_up, significance};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::simulation::{ModelledServer, SimulatedNetwork};
@@ -13,6 +13,8 @@ use crate::simulation::{ModelledServer, SimulatedNetwork};
 const REJECTIONS_MIN: u64 = 3;
 /// From this share of TCP segments on, retransmissions set the pace.
 const RETRANSMITTED_MAX: f64 = 0.01;
+/// Connections with gaps that are no accident.
+const GAPS_MIN: u64 = 2;
 /// From this share of the workers' time on, modelled workers are the limit.
 const BUSY: f64 = 0.98;
 /// More datagrams dropped than this share, and the modelled queue was too short for the load.
@@ -53,19 +55,7 @@ impl Retransmissions {
 }
 
 pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Retransmissions> {
-    let tcp = figures.record.network.tcp.as_ref()?;
-    // On this host a full listen queue counts what it drops, data included.
-    let dropped = match figures.target_is_local() {
-        true => figures
-            .record
-            .network
-            .kernel_counter("TcpExt.ListenOverflows"),
-        false => 0,
-    };
-    let (lost, sent) = (
-        tcp.segments_lost().saturating_sub(dropped),
-        tcp.segments_sent,
-    );
+    let (lost, sent) = own_segments(figures)?;
     let are_of_run = significance::is_above(lost, sent, RETRANSMITTED_MAX);
     let share = |it: &AgentCounts| {
         let (lost, sent) = (it.segments_lost, it.segments_sent);
@@ -83,6 +73,55 @@ pub(super) fn retransmissions(figures: &Figures<'_>) -> Option<Retransmissions> 
         sent,
         agents,
         are_of_run,
+    })
+}
+
+/// Segments that the run's own connections lost once they were established, and those sent.
+pub(super) fn own_segments(figures: &Figures<'_>) -> Option<(u64, u64)> {
+    let tcp = figures.record.network.tcp.as_ref()?;
+    // On this host a full listen queue counts what it drops, data included.
+    let dropped = match figures.target_is_local() {
+        true => figures
+            .record
+            .network
+            .kernel_counter("TcpExt.ListenOverflows"),
+        false => 0,
+    };
+    // A SYN that had no answer may have been dropped by a limit on new connections.
+    let syns = set_up::syns_sent_again(&figures.record.connection_times().tcp_connect);
+    let read = per(tcp.read as f64, tcp.closed as f64).min(1.0);
+    let syns = (syns as f64 * read).round() as u64;
+    let lost = tcp.segments_lost().saturating_sub(dropped + syns);
+    Some((lost, tcp.segments_sent))
+}
+
+/// Connections on which queries timed out behind a segment from the target that never came, though
+/// later ones did.
+#[derive(Clone, Copy)]
+pub(crate) struct GapsUnfilled {
+    pub(crate) connections: u64,
+    /// Connections that were closed.
+    pub(crate) closed: u64,
+    /// Queries that timed out.
+    pub(crate) timeouts: u64,
+}
+
+/// What a path loses at random is sent again, and comes a fifth of a second later; what a stopped
+/// target has not sent leaves no gap, and comes late.
+pub(super) fn gaps_unfilled(figures: &Figures<'_>) -> Option<GapsUnfilled> {
+    let tcp = figures.record.network.tcp.as_ref()?;
+    let (counts, warmup) = (figures.counts, &figures.record.warmup.counts);
+    let timeouts = counts.timeouts + warmup.timeouts;
+    let stalled = timeouts.min(figures.record.scenario.clients);
+    let gaps = (tcp.out_of_order as f64 * per(tcp.closed as f64, tcp.read as f64)).round() as u64;
+    let filled = set_up::answered_later(figures) + counts.late + warmup.late;
+    let (own_lost, _) = own_segments(figures)?;
+    let are_many = significance::is_above(counts.timeouts, counts.sent, LOSS_MAX);
+    let is_shown = gaps >= GAPS_MIN && 2 * gaps >= stalled && 2 * filled.max(own_lost) < gaps;
+    (are_many && is_shown).then_some(GapsUnfilled {
+        connections: gaps,
+        closed: tcp.closed,
+        timeouts,
     })
 }
 

@@ -2,14 +2,17 @@
 //! gone with the test. Needs root.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::ensure;
 use lab::target::Namespace;
+use load::names_file;
 use measure::Limit;
 use proto::Transport;
-use responder::ResponderConfig;
+use proto::query::QueryOptions;
+use responder::{ResponderConfig, Zone};
 use testing::host::is_root_for;
 
 use super::outages::{load, outage};
@@ -301,4 +304,107 @@ fn a_link_that_is_full_is_the_limit_until_less_is_asked() {
         cure: "lower the rate",
     };
     expected.check(|| run(2_000.0), || run(200.0), &[Limit::Rate]);
+}
+
+/// Has a hook of an end of the wire drop or reject what matches.
+fn filter(end: &Namespace, hook: &str, rule: &str) {
+    execute(end, "nft add table inet test");
+    let chain = format!("{{ type filter hook {hook} priority 0 ; }}");
+    execute(end, &format!("nft add chain inet test filter {chain}"));
+    execute(end, &format!("nft add rule inet test filter {rule}"));
+}
+
+#[test]
+fn a_limit_on_new_connections_is_neither_an_outage_nor_the_servers() {
+    if !may_lay() {
+        return;
+    }
+    let run = |verdict: &str, queries_max| {
+        let wire = Wire::lay();
+        let syns = "tcp flags & (syn|ack) == syn limit rate over 50/second burst 5 packets";
+        filter(&wire.far, "input", &format!("{syns} {verdict}"));
+        let load = load(Transport::Tcp).rate(250.0).clients(20).plan(|plan| {
+            plan.duration = Some(ms(4_000));
+            plan.timeout = ms(2_000);
+            plan.connections.queries_max = Some(queries_max);
+        });
+        wire.run(load, |_| {}, |_| {})
+    };
+    let expected = |name, limit, evidence| Expected {
+        name,
+        limit,
+        evidence,
+        topic: "connection attempts",
+        cure: "--queries-per-connection 100",
+    };
+    let rejecting = expected(
+        "a limit on new connections that rejects",
+        Limit::Network,
+        "new connections were admitted a second, however many were attempted",
+    );
+    let reject = "reject with tcp reset";
+    let dropping = expected(
+        "a limit on new connections that drops",
+        Limit::Unknown,
+        "got no answer to their SYN; those that were established answered at once",
+    );
+    together(&[
+        &|| rejecting.check(|| run(reject, 1), || run(reject, 100), &[Limit::Rate]),
+        &|| dropping.check_alone(|| run("drop", 1)),
+    ]);
+}
+
+/// A zone with a name whose answer takes three segments.
+fn long_zone() -> Arc<Zone> {
+    let strings = format!("\"{}\" ", "x".repeat(250)).repeat(12);
+    let text =
+        format!("@ SOA ns host 1 60 60 60 60\n@ NS ns\nns A 192.0.2.1\nlong TXT {strings}\n");
+    Arc::new(Zone::from_text(&text, Some("example")).unwrap())
+}
+
+#[test]
+fn a_path_that_drops_long_segments_is_no_server_that_stopped() {
+    if !may_lay() {
+        return;
+    }
+    let run = |names: &str, shares| {
+        let wire = Wire::lay();
+        // Segments as they would leave an interface, and not in one piece.
+        execute(&wire.far, "ip link set far gso_max_segs 1");
+        filter(&wire.near, "prerouting", "meta length > 1200 drop");
+        let questions = names_file::parse_text(names.as_bytes(), &QueryOptions::default());
+        let load = load(Transport::Tcp).clients(20).plan(|plan| {
+            plan.timeout = ms(2_000);
+            plan.questions = Arc::new(questions.unwrap());
+        });
+        let change = |it: &mut ResponderConfig| {
+            it.zone = long_zone();
+            it.behaviour.faults.oversized = shares;
+        };
+        wire.run(load, change, |_| {})
+    };
+    let expected = |name, limit, evidence, topic| Expected {
+        name,
+        limit,
+        evidence,
+        topic,
+        cure: "ping -M do",
+    };
+    let ends_short = expected(
+        "long responses whose last segment comes",
+        Limit::Network,
+        "waited for a segment from the target that never came",
+        "long segments",
+    );
+    let never = expected(
+        "responses of which no segment comes",
+        Limit::Unknown,
+        "the path drops long segments, so that connections stall one by one, or the target was",
+        "outage",
+    );
+    let mostly_short = format!("{}long.example TXT", "ns.example A\n".repeat(9));
+    together(&[
+        &|| ends_short.check_alone(|| run(&mostly_short, 0.0)),
+        &|| never.check_alone(|| run("ns.example A", 0.05)),
+    ]);
 }

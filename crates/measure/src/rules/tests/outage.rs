@@ -1,7 +1,7 @@
 //! Outages: spans in which nothing came back, each with its beginning, its end and its kind. The
 //! rate outside of them is what the run sustained; no rate is advised for the sake of them.
 
-use crate::facts::CpuUse;
+use crate::facts::{CpuUse, TcpFacts};
 use crate::rules::Judgement;
 use crate::rules::situations::*;
 use crate::symptoms::{Figures, Symptoms};
@@ -231,4 +231,45 @@ fn silence_of_a_target_that_got_no_cpu_is_its_hosts() {
     record.host_use = None;
     let down = judged_in(&record, &silent, Outside::default());
     assert_eq!(down.limit, Limit::Server, "{down:#?}");
+}
+
+#[test]
+fn silence_over_tcp_after_losses_leaves_open_whether_the_target_stopped() {
+    let mut silent = outage(OutageKind::Silence, 50, 100);
+    silent.lasts = true;
+    let judged = |lost_before: u64, unacknowledged: u64| {
+        let mut record = in_time(10_000.0);
+        record.scenario.transport = Transport::Tcp.into();
+        let mut timeline = Timeline::new();
+        let due = Bin {
+            due: 100,
+            sent: 100,
+            ..Bin::default()
+        };
+        (0..1_000).for_each(|bin| timeline.add(bin * 10 * 1_000_000, &due));
+        timeline.lose(2 * SECOND, lost_before);
+        record.timeline = Some(timeline);
+        record.network.tcp = Some(TcpFacts {
+            closed: 10,
+            read: 10,
+            unacknowledged,
+            ..TcpFacts::default()
+        });
+        judged_in(&record, &[silent], Outside::default())
+    };
+    let verdict = judged(1_000, 10);
+    assert_eq!(verdict.limit, Limit::Unknown, "{verdict:#?}");
+    let seen = "after 2.00 % of the earlier queries had been lost, and 10 connections got no \
+                acknowledgement either: the path drops long segments";
+    assert!(verdict.evidence[0].contains(seen), "{verdict:#?}");
+    let is_advised = |what: &str| verdict.advice.iter().any(|it| it.contains(what));
+    assert!(is_advised("ping -M do") && is_advised("check why the target stopped"));
+    let verdict = judged(1_000, 0);
+    assert_eq!(verdict.limit, Limit::Unknown, "{verdict:#?}");
+    assert!(
+        !verdict.evidence[0].contains("acknowledgement"),
+        "{verdict:#?}"
+    );
+    // All connections met it at once.
+    assert_eq!(judged(0, 10).limit, Limit::Server);
 }

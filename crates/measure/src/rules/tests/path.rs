@@ -66,3 +66,71 @@ fn what_a_firewall_rejects_is_evidence_and_the_reason_where_nothing_came_back() 
     all.network.kernel.insert("Icmp.InDestUnreachs".into(), 10);
     judged(&all, Limit::Network, "10 rejections", "tcpdump");
 }
+
+#[test]
+fn syns_sent_again_are_no_segments_that_the_path_loses() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Tcp.into();
+    record.network.tcp = Some(TcpFacts {
+        closed: 1_000,
+        read: 1_000,
+        segments_sent: 10_000,
+        segments_repeated: 300,
+        ..TcpFacts::default()
+    });
+    assert_eq!(judge(&record).limit, Limit::Network);
+    // A hundred were sent again once, and a hundred twice.
+    change_last(&mut record, |it| {
+        let times = &mut it.distributions.connections.tcp_connect;
+        times.record_many(MS, 800);
+        times.record_many(1_030 * MS, 100);
+        times.record_many(3_070 * MS, 100);
+    });
+    assert_eq!(judge(&record).limit, Limit::Server);
+}
+
+/// 10,000 queries over TCP by ten clients, and 500 that timed out.
+fn stalled(out_of_order: u64) -> RunRecord {
+    let mut record = in_time(10_000.0);
+    record.scenario.transport = Transport::Tcp.into();
+    record.network.tcp = Some(TcpFacts {
+        closed: 10,
+        read: 10,
+        segments_sent: 10_000,
+        out_of_order,
+        ..TcpFacts::default()
+    });
+    lose(&mut record, 500);
+    record
+}
+
+#[test]
+fn connections_that_wait_for_a_segment_to_the_end_are_the_paths() {
+    let record = stalled(8);
+    let evidence = "8 of 10 connections waited for a segment from the target that never came";
+    judged(
+        &record,
+        Limit::Network,
+        evidence,
+        "ping -M do -s 1472 192.0.2.1",
+    );
+    let is_said = |record: &RunRecord| found_on(record, "long segments").is_some();
+    // A server that is stopped leaves no gap; one or two are accidents.
+    assert!(!is_said(&stalled(0)) && !is_said(&stalled(2)));
+    // What is lost at random is sent again, and comes.
+    let mut random = record.clone();
+    change_last(&mut random, |it| {
+        it.distributions.service.record_many(210 * MS, 8)
+    });
+    assert!(!is_said(&random));
+    // A server that goes on answers late.
+    let mut late = record.clone();
+    change_last(&mut late, |it| it.counts.late = 500);
+    assert!(!is_said(&late));
+    // A path that loses in both directions.
+    let mut lossy = record;
+    if let Some(tcp) = &mut lossy.network.tcp {
+        tcp.segments_repeated = 50;
+    }
+    assert!(!is_said(&lossy));
+}
