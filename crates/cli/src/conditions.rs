@@ -21,7 +21,8 @@ use crate::streams;
 pub(crate) struct Conditions {
     conditions: Vec<Condition>,
     abort_if: Vec<AbortCondition>,
-    gate: Gate,
+    /// What a condition that fails does, and where that is written.
+    pub(crate) gate: Gate,
 }
 
 /// What the results of conditions do: they decide the exit code, and fill the file for CI.
@@ -217,16 +218,6 @@ impl Conditions {
         // That the file cannot be written says less than the failure itself.
         let _ = junit.write_text(&text);
         failure.in_junit()
-    }
-
-    /// As [`Gate::conclude`].
-    pub(crate) fn conclude(
-        &self,
-        command: &str,
-        results: &[ConditionRecord],
-        printed: &str,
-    ) -> Result<bool, Failure> {
-        self.gate.conclude(command, results, printed)
     }
 }
 

@@ -150,7 +150,7 @@ pub(crate) fn make_points(
         // Before anything is printed, which may wait for a reader.
         runner.end();
     }
-    let has_failed = conditions.conclude("throng run", &results, &printed)?;
+    let has_failed = conditions.gate.conclude("throng run", &results, &printed)?;
     Ok(Concluded {
         in_vain,
         was_aborted,

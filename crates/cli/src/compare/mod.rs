@@ -67,7 +67,9 @@ fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode,
     };
     let results = comparison.conditions.clone();
     web::finish(page, || web::report_of(Answer::Sides(Box::new(comparison))));
-    let has_failed = conditions.conclude("throng compare", &results, printed)?;
+    let has_failed = conditions
+        .gate
+        .conclude("throng compare", &results, printed)?;
     Ok(exit_code(false, has_failed))
 }
 
