@@ -13,7 +13,7 @@ use crate::run;
 use crate::run::group::Group;
 use crate::signals::Interrupt;
 
-/// Names that are asked in one go: so many responses are kept at a time.
+/// Names asked for in one run: as many responses are in memory at a time.
 const NAMES_AT_ONCE: usize = 10_000;
 /// Rounds in which names without an answer are asked again, at most.
 const ROUNDS_MAX: usize = 20;
@@ -151,7 +151,7 @@ pub(crate) fn ask_each(
     let control = lab::run::control(std::slice::from_ref(&request));
     interrupt.stops(&control);
     lab::run::run(&request, &Arc::clone(&control), |_| ())?;
-    // The observations end when nobody can tell any more.
+    // The channel of observations ends when its last sender is dropped.
     drop(request);
     let answered = |observed: Observed| match observed {
         Observed::Ended {

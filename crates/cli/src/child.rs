@@ -86,7 +86,7 @@ pub(crate) fn run_beside(
     environment: impl IntoIterator<Item = (String, OsString)>,
     signals: &Receiver<i32>,
 ) -> std::result::Result<ExitCode, Failure> {
-    // A terminal sends Ctrl-C to all of its foreground, and lets nobody else read.
+    // A terminal sends Ctrl-C to its foreground process group, which alone may read from it.
     let has_terminal = std::io::stdin().is_terminal();
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).args(words);
@@ -133,7 +133,7 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(child), signal);
 }
 
-/// Sends a signal to a child and nobody else.
+/// Sends a signal to one child.
 pub(crate) fn signal_alone(child: &Child, signal: Signal) {
     let _ = kill_process(Pid::from_child(child), signal);
 }

@@ -24,7 +24,7 @@
 //! * `scenario`: scenario files; a group is parsed as a command line of its own,
 //!   `scenario::events` splits groups into parts.
 //! * `run`: from what is asked for to a request, progress, Ctrl-C, the result; `run::asked` reads
-//!   flags into it, and what comes after that knows no flag; `run::group` is what a run is told of
+//!   flags into it, and what comes after that knows no flag; `run::group` is the request of
 //!   a group of clients, `run::prepared` a run that is decided.
 //! * `run::processes`: a run of several agents, for lead and agent; `agent` is what these are to
 //!   do, `agent_process` where one begins. `turn` is a run in a process of its own.
@@ -51,15 +51,15 @@
 //! * `experiment`: the runs of a matrix (`turn`), each of which can be repeated by hand;
 //!   `experiment::cells` is what is run and in which order, `experiment::folder` what is done,
 //!   `experiment::hooks` the shell; `experiment::servers` starts servers and `experiment::gate`
-//!   has them checked, `experiment::results` compares cells; `history` asks the records of a
-//!   folder.
+//!   has them checked, `experiment::matrix` shows cells in views, `experiment::results` compares
+//!   them; `history` asks the records of a folder.
 //! * `dnsperf`: dnsperf's flags and output, translated to and from our own; `dnsperf/resperf` and
 //!   `dnsperf/queryperf` are what these have beside them. Messages are dnsperf's, for scripts
 //!   look for them; `tests/real/command_line/drop_in.rs` runs both side by side.
 //! * `init`: `throng init`, which writes the scenarios and experiments that are beside it.
 //! * `ceiling`: the generator's ceiling for each transport, as a table or JSON.
 //! * `failure`: errors for people, and exit codes; `signals`: what ends a command early; `child`:
-//!   runs that end with their parent; `terminal`: words that nobody needs to hear; `secrets`:
+//!   runs that end with their parent; `terminal`: lines for terminals alone; `secrets`:
 //!   command lines without what may be a secret.
 //! * `notices`, beside `src`: the licences of what is in the binary, and how they are collected.
 //! * `fuzzing`: what fuzz targets call, and why this is a library; `src/bin/throng.rs` calls it.

@@ -71,8 +71,8 @@ pub(crate) fn hand_over(
 /// What a report names in place of a file.
 const NO_RECORD: &str = "a run without a record file";
 
-/// Writes one of several records, if it is to be kept. One that cannot be written is told of, and
-/// says false: the others, and what they say together, are not to be lost for it.
+/// Writes one of several records, if it is to be kept. If that fails, it is reported and the result
+/// is false: the other records and their common result must not be lost for it.
 pub(crate) fn keep_one(record: &RunRecord, to: Option<&Destination>) -> bool {
     match to.map_or(Ok(()), |it| it.write(record)) {
         Ok(()) => true,

@@ -73,7 +73,7 @@ fn answer(paths: &[PathBuf]) -> Result<Option<(String, Answer)>, Failure> {
     }
     let octets = records::read_input(path)?;
     let file = path.display().to_string();
-    // What is no text is told by whoever reads run records.
+    // The reader of run records reports what is not text.
     let read = std::str::from_utf8(&octets).ok().and_then(Answer::read);
     let read = read.transpose();
     let read = read.map_err(|what| Failure::plain(format!("{file}: {what}")))?;

@@ -123,7 +123,7 @@ fn reject_of_one_process(arguments: &ResponderArguments) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Writes what was counted where it is wanted; whoever reads finds a whole file.
+/// Writes the counters to their file, which a reader finds whole.
 fn write_counters(arguments: &ResponderArguments, counters: &Counters) -> Result<(), Failure> {
     let Some(path) = &arguments.counters else {
         return Ok(());

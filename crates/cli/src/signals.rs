@@ -84,7 +84,7 @@ impl Interrupt {
         }
     }
 
-    /// True once a signal has come: whoever asks ends then.
+    /// True once a signal has come: callers end then.
     pub(crate) fn has_come(&self) -> bool {
         self.leave_to_command();
         self.came()

@@ -20,7 +20,7 @@ const START_CLIENTS: f64 = 10.0;
 /// Not exceeded unless told otherwise.
 const MAX_QPS: f64 = 10_000_000.0;
 const MAX_CLIENTS: f64 = 1_000_000.0;
-/// The same where one core simulates all: minutes of work a trial would help nobody.
+/// The same for simulations, which use one core: a trial must not take minutes.
 const MAX_QPS_SIMULATED: f64 = 1_000_000.0;
 const MAX_CLIENTS_SIMULATED: f64 = 100_000.0;
 /// A verdict needs a run of a second.

@@ -1,8 +1,8 @@
 //! Runs of A and B in turn: A B, B A, A B, ... so that what drifts on the host meets both alike.
 //!
-//! Each run is a process of its own, because runs of one process share where its memory lies, and a
-//! comparison must not take that for a difference. A run of this binary is told what to do as a
-//! type; one of another version reads its flags itself.
+//! Each run is a process of its own: runs of one process share its memory layout, and a comparison
+//! must not take that for a difference. A run of this binary gets its request as a type; another
+//! version reads its flags itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,8 +10,8 @@ use load::arrival::Arrival;
 use super::args::{Family, Settings};
 use crate::shell::quoted;
 
-/// The command, with what differs as a comment; no secret is in it. So many lines of the input were
-/// left out.
+/// The command, without secrets, with differences as a comment; `left_out` lines of the input were
+/// not used.
 pub(super) fn command(settings: &Settings, plan: &Plan, left_out: usize) -> String {
     if settings.updates {
         return "none: throng run sends queries, not dynamic updates".to_owned();

@@ -123,11 +123,11 @@ fn run_observed(
         observations.map(|each| scope.spawn(move || singles.show(&each)));
         let record = lab::run::run(&request, &control, |progress| {
             if show(progress).is_err() {
-                // Nobody can read the result; the failure is reported when it is printed.
+                // Standard output is closed; the failure is reported when the result is printed.
                 control.stop();
             }
         });
-        // The lines end when nobody can tell of a query any more.
+        // The lines end when the last sender of observations is dropped.
         drop(request);
         record
     })?;

@@ -1,6 +1,6 @@
 //! Lines for single queries: all of them with `-v`, otherwise those without response.
 //!
-//! As in dnsperf, whoever prints slowly makes the workers wait: no line is left out.
+//! As in dnsperf, a slow reader makes the workers wait: no line is left out.
 
 use engine::{Ending, Observation, Observations, Observed, observer};
 use lab::run::RunRequest;
@@ -65,7 +65,7 @@ impl<'a> Singles<'a> {
         Some(observations)
     }
 
-    /// Prints until the run is over, or nobody reads.
+    /// Prints until the run is over, or standard output is closed.
     pub(super) fn show(&self, observations: &Observations) {
         for observation in observations {
             if self.show_one(&observation).is_err() {

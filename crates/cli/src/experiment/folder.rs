@@ -42,7 +42,7 @@ pub(crate) fn name_of(folder: &Path) -> Option<String> {
     })
 }
 
-/// The folder of one experiment, as long as nobody else works in it.
+/// The folder of one experiment, locked against other processes.
 pub(super) struct Folder {
     path: PathBuf,
     /// Held until it is dropped.

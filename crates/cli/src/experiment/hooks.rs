@@ -72,7 +72,7 @@ enum OnInterrupt {
     Continue,
 }
 
-/// Hooks of one run: what they are told, and where their output goes.
+/// Hooks of one run: their environment, and where their output goes.
 pub(super) struct Shell<'a> {
     pub(super) experiment: &'a str,
     pub(super) turn: &'a Turn,
@@ -106,7 +106,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Cleans up. A command that fails is told, and no reason to stop.
+    /// Cleans up. A command that fails is reported, and the others run.
     pub(super) fn after(&self, hooks: &Hooks) {
         for command in &hooks.after {
             let problem = match self.run(command, hooks.timeout(), OnInterrupt::Continue) {

@@ -44,7 +44,7 @@ pub(crate) use folder::name_of;
 use matrix::Cells;
 use results::Results;
 
-/// After so many failed runs one after the other there is no point in going on.
+/// Successive failed runs after which the experiment ends.
 const FAILURES_MAX: u32 = 3;
 
 /// Does what the command says.

@@ -107,7 +107,7 @@ fn runs(
             folder.write_internet(&run, &after.since(&before))?;
         }
         if expires.is_some_and(|expires| Instant::now() > expires) {
-            // Nobody must take it for one with a warm cache.
+            // A report must not take it for a run with a warm cache.
             let _ = fs::remove_file(folder.record(&run));
             return Err(servers::expired());
         }

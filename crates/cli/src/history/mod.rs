@@ -69,7 +69,7 @@ pub(crate) fn execute(arguments: &HistoryArguments) -> Result<ExitCode, Failure>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The records, up to date; files that are none are told.
+/// The records, up to date; files that are not records are reported.
 fn open(selection: &Selection) -> Result<(History, &[Condition]), Failure> {
     let mut history = History::open(&selection.folder)?;
     let mut reading = Reading::new();

@@ -69,7 +69,7 @@ pub(crate) fn reject_hidden(command: &str, arguments: &RunArguments) -> Result<(
     }
 }
 
-/// Queries a second of such a run; refuses flags with which there is none, whoever is asked.
+/// Queries a second of such a run; refuses flags of which no such run can be made, for any target.
 fn rate_of(flags: &RunArguments) -> Result<f64, Failure> {
     if flags.driver == Some(DriverKind::Sim) {
         return Err(Failure::usage(

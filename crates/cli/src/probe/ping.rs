@@ -54,7 +54,7 @@ pub(crate) fn execute(arguments: &PingArguments) -> Result<ExitCode, Failure> {
     let (record, printed) = std::thread::scope(|scope| {
         let printer = scope.spawn(|| shown.each(observations));
         let record = lab::run::run(&request, &control, |_| ());
-        // The printer ends when nobody can tell it anything any more.
+        // The printer ends when the last sender is dropped.
         drop(request);
         (record, printer.join())
     });

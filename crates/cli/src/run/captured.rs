@@ -34,7 +34,7 @@ impl Captured {
     }
 }
 
-/// Reads what is to be asked again; `report` is told of each capture that was read.
+/// Reads what is to be asked again; calls `report` for each capture that was read.
 pub(crate) fn read(
     run: &Run,
     source: &ReplaySource,
@@ -128,7 +128,7 @@ fn filter(run: &Run, source: &ReplaySource) -> Result<ReplayFilter, Failure> {
     })
 }
 
-/// What was written before it was told to this process.
+/// Reads a format in the form in which the lead sends it.
 fn parsed(text: Option<&String>) -> Result<Option<capture::Format>, Failure> {
     let parsed = text.map(|text| text.parse()).transpose();
     parsed.map_err(|error: String| Failure::in_operation(error))

@@ -179,8 +179,8 @@ pub(crate) fn quorum(agents: u32, min: Option<u32>) -> Result<Quorum, Failure> {
     }
 }
 
-/// Decides how many workers all agents have together, and what each has to do: `groups` are what
-/// they are told.
+/// Decides how many workers all agents have together, and what each has to do: `groups` is what
+/// they get.
 ///
 /// # Errors
 /// One may not have as many open files as it needs.

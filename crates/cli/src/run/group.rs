@@ -1,4 +1,4 @@
-//! A group of clients: all that a run is told of them.
+//! A group of clients: everything a run is asked of it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -41,8 +41,8 @@ pub(crate) use request::CLIENTS;
 pub(crate) use runner::Runner;
 pub(crate) use shares::show_shares;
 
-/// True if the run was in vain; or if the script of all clients of a group has failed, a worker did
-/// not end or an agent was lost, which is reported.
+/// True if the run got no response; or if the script of all clients of a group failed, a worker
+/// hung or an agent was lost, which is reported.
 pub(crate) fn is_failure(record: &RunRecord) -> bool {
     let mut errors: Vec<String> = record.groups.iter().filter_map(failed_script).collect();
     let workers = record.workers.iter().enumerate();
@@ -108,7 +108,7 @@ fn lost_agents(record: &RunRecord) -> Vec<String> {
 /// Runs several groups of clients at once.
 pub(crate) fn measure_groups(groups: &[Group], runner: &Runner<'_>) -> Result<RunRecord, Failure> {
     let (interrupt, live) = (runner.interrupt, runner.live);
-    // What is decided anew for each run is decided once, whoever has a part in it.
+    // What is decided anew for each run is decided once for all of its agents.
     let mut groups = groups.to_vec();
     for group in &mut groups {
         questions::decide_seed(&mut group.run);

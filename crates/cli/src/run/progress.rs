@@ -22,7 +22,7 @@ use crate::terminal::{self, Part};
 use line::{Extent, Piece};
 pub(crate) use several::follow_runs;
 
-/// A run that has ended and still waits is told of after this: most wait for a moment only.
+/// A run whose load has ended and that still waits is mentioned after this: most end sooner.
 const WAIT_UNTOLD: Duration = Duration::from_millis(500);
 
 /// How often a terminal shows how many clients are connected before the run, or records read.

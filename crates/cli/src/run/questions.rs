@@ -61,7 +61,7 @@ fn labels(run: &Run) -> Result<Option<Labels>, PlanError> {
     labels.map(Some)
 }
 
-/// Decides the seed of random labels, if there are any and nobody has.
+/// Decides the seed of random labels, if there are any and none is given.
 pub(super) fn decide_seed(run: &mut Run) {
     let seed = label_seed(run);
     if let Some(given) = run.questions.labels.as_mut().and_then(|it| it.seed_mut()) {

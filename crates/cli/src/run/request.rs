@@ -174,7 +174,7 @@ fn workers(run: &Run, target: SocketAddr, clients: u32, arrival: &Arrival) -> u3
         0 => driver::cpu::allowed().len(),
         given => return u32::try_from(given).unwrap_or(1).min(clients),
     };
-    // Each worker needs a queue of its own; where nobody can tell, the driver says so.
+    // Each worker needs a queue of its own; if their number is unknown, the driver says so.
     let queues = match (generator.driver, generator.interface) {
         (Some(DriverKind::Xdp), Some(interface)) => {
             driver::xdp::receive_queues(interface).unwrap_or(1)
@@ -264,7 +264,7 @@ pub(super) struct Asked {
     words: String,
     /// When they are asked.
     arrival: Arrival,
-    /// How many clients ask; none if nobody says it.
+    /// How many clients ask; none if neither a flag nor a profile says it.
     clients: Option<u32>,
     profile: Option<ProfileRecord>,
     replay: Option<ReplayRecord>,

@@ -200,7 +200,7 @@ fn prepare_simulation(groups: &[Group]) -> Result<(Vec<RunRequest>, Simulation),
     let identity = complete(groups, &requests, (None, true))?;
     for (request, group) in requests.iter_mut().zip(groups) {
         finish(request, group, identity.as_ref())?;
-        // Whoever is simulated is there.
+        // A simulated target is always there.
         request.preflight = false;
     }
     share_rounds(groups, &mut requests)?;
@@ -267,7 +267,7 @@ fn complete(
     Ok(Some(identity))
 }
 
-/// A responder that takes early data, and remembers what so many clients need.
+/// A responder that takes early data, and remembers enough tickets for `clients`.
 fn early_data(clients: u32) -> ServerTlsOptions {
     // A client has used or forgotten all but the last of its tickets; as many connections again
     // may be about to.

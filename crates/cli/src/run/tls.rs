@@ -133,7 +133,7 @@ fn request(mut options: ClientTlsOptions, name: &str, asked: &Tls) -> Result<Tls
     })
 }
 
-/// Refuses choices that cannot be used or that contradict each other, whoever the server is.
+/// Refuses choices that cannot be used or contradict each other, for any server.
 pub(super) fn check(run: &Run) -> Result<(), Failure> {
     let Some(asked) = &run.tls else {
         return Ok(());

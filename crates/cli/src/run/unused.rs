@@ -88,7 +88,7 @@ fn reject_interface(arguments: &RunArguments) -> Result<(), Failure> {
     }
 }
 
-/// Drivers whose datagrams nobody stamps.
+/// Drivers whose datagrams the kernel does not timestamp.
 fn reject_timestamps(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.sockets.timestamps.is_none() {
         return Ok(());

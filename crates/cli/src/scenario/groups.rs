@@ -157,7 +157,7 @@ fn parts(file: &ScenarioFile, top: &[Given]) -> Result<Vec<Part>, Failure> {
     Ok(parts)
 }
 
-/// The flags of the top with the load that is offered where nobody states one.
+/// The flags of the top, with the default load if none is stated.
 fn with_default_load(file: &ScenarioFile, top: &[Given]) -> Vec<Given> {
     let mut top = top.to_vec();
     let is_divided = [&file.clients, &file.targets, &file.events];

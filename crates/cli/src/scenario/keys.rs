@@ -26,7 +26,7 @@ impl Keys {
         let all = Arguments::command();
         let run = all.find_subcommand(command).cloned();
         Keys {
-            run: run.expect("whoever asks names one of the commands"),
+            run: run.expect("callers name one of the commands"),
         }
     }
 

@@ -18,7 +18,7 @@ const NUMBERS: [&str; 2] = ["outstanding", "queries"];
 /// is read ([`Rounds`](lab::groups::Rounds)).
 pub(super) const ROUNDS: &str = "loops";
 
-/// Flags that say when queries are due: whoever states one of them inherits none.
+/// Flags that say when queries are due: a group that states one of them inherits none.
 const ARRIVALS: [&str; 5] = ["rate", "outstanding", "per-client", "profile", "script"];
 /// Flags that mean something only beside one of them.
 const OF_ARRIVAL: [&str; 7] = [
