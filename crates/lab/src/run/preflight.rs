@@ -336,8 +336,9 @@ fn certificate_hint(fault: CertificateFault, name: &str) -> String {
         CertificateFault::NotYetValid => doctor::CERTIFICATE_NOT_YET_VALID.to_owned(),
         CertificateFault::WrongName => {
             format!(
-                "verified as `{name}`: give a name in the certificate with --tls-name NAME, or the \
-                 pin of its key with --tls-pin PIN"
+                "verified as `{name}`: give a name of its subjectAltName with --tls-name NAME, the \
+                 certificate itself with --tls-ca FILE if it has none, or the pin of its key with \
+                 --tls-pin PIN"
             )
         }
         CertificateFault::UnknownIssuer => "give the issuer or the certificate itself with \
@@ -373,7 +374,7 @@ mod tests {
             (
                 CertificateFault::WrongName,
                 "`dns.test`",
-                [false, true, true, false],
+                [true, true, true, false],
             ),
             (
                 CertificateFault::UnknownIssuer,

@@ -55,7 +55,8 @@ impl JudgeChain for WebPkiServerVerifier {
 pub(super) const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
 
 /// Takes what the user's authorities have signed, and a certificate that is among them itself: what
-/// `openssl req -x509` makes for a server says that it is an authority's.
+/// `openssl req -x509` makes for a server says that it is an authority's, and has no names unless
+/// they are asked for.
 #[derive(Debug)]
 pub(super) struct OwnAuthorities {
     pub(super) authorities: Arc<WebPkiServerVerifier>,
@@ -64,21 +65,29 @@ pub(super) struct OwnAuthorities {
 
 impl JudgeChain for OwnAuthorities {
     fn judge(&self, presented: &Presented<'_>, now: UnixTime) -> Result<(), Error> {
-        let refused = match self.authorities.judge(presented, now) {
+        let judged = self.authorities.judge(presented, now);
+        if !self.given.contains(presented.end_entity) {
+            return judged;
+        }
+        let judged = match judged {
+            // Its time was checked before that, its name was not.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if other.to_string() == CA_AS_SERVER =>
             {
-                Error::InvalidCertificate(CertificateError::Other(other))
+                verify_server_name(
+                    &ParsedCertificate::try_from(presented.end_entity)?,
+                    presented.name,
+                )
             }
-            judged => return judged,
+            judged => judged,
         };
-        // Its time was looked at before that, its name was not.
-        match self.given.contains(presented.end_entity) {
-            true => verify_server_name(
-                &ParsedCertificate::try_from(presented.end_entity)?,
-                presented.name,
-            ),
-            false => Err(refused),
+        match judged {
+            // The name is checked last. The file has this very certificate, and no name to compare.
+            Err(Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+                presented,
+                ..
+            })) if presented.is_empty() => Ok(()),
+            judged => judged,
         }
     }
 }

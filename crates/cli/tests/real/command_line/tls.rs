@@ -40,6 +40,24 @@ fn a_servers_own_certificate_is_known_though_it_is_an_authoritys() {
 }
 
 #[test]
+fn a_servers_own_certificate_needs_no_names() {
+    let make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+                -subj /CN=dns.test -keyout $KEY -out $CERTIFICATE";
+    for (name, more) in [("ca", ""), ("no-ca", "-addext basicConstraints=CA:FALSE")] {
+        let folder = |of: &str| Folder::new(&format!("no-names-{name}-{of}"));
+        let (own, others) = (folder("own"), folder("others"));
+        let (responder, certificate, names) = certified(&own, &format!("{make} {more}"));
+        let (_, other, _) = certified(&others, make);
+        for (transport, address) in &responder.addresses {
+            let run = format!("run --quiet -t {transport} --server {address} --names {names}");
+            throng(&format!("{run} --queries 20 --tls-ca {certificate}")).succeeded();
+            // Another certificate of the same subject.
+            throng(&format!("{run} --tls-ca {other}")).refused_with("certificate", "--tls-ca");
+        }
+    }
+}
+
+#[test]
 fn a_certificate_of_version_1_is_said_to_be_one() {
     let folder = Folder::new("version-1");
     let (certificate, key) = (folder.path("own.pem"), folder.path("own-key.pem"));
