@@ -5,7 +5,7 @@
 //! clock. Everything that was skipped is counted in [`Skipped`]; why reading ended before the
 //! end is in [`Capture::end`].
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`format`](mod@format) | which formats there are, and telling them apart by content |
 //! | [`reader`] | [`Capture`], the iterator over any of them |

@@ -93,7 +93,7 @@ impl EpollDriver {
     pub fn new(clock: Clock, options: SocketOptions) -> io::Result<Self> {
         // SAFETY: a plain system call.
         let raw = socket::check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: epoll_create1 returned a new descriptor that nobody else owns.
+        // SAFETY: epoll_create1 returned a new descriptor, which nothing else owns.
         let epoll = unsafe { OwnedFd::from_raw_fd(raw) };
         Ok(EpollDriver {
             epoll,

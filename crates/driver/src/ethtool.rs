@@ -38,7 +38,7 @@ pub(crate) unsafe fn ask<D: ?Sized>(
     // SAFETY: a plain system call.
     let raw =
         check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: socket returned a new descriptor that nobody else owns.
+    // SAFETY: socket returned a new descriptor, which nothing else owns.
     let socket = unsafe { OwnedFd::from_raw_fd(raw) };
     // SAFETY: the request names an interface and points to what the caller promises.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut request) }).map(drop)

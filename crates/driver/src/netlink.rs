@@ -113,7 +113,7 @@ impl Netlink {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
             libc::socket(libc::AF_NETLINK, kind, protocol)
         })?;
-        // SAFETY: socket returned a new descriptor that nobody else owns.
+        // SAFETY: socket returned a new descriptor, which nothing else owns.
         Ok(Netlink(unsafe { OwnedFd::from_raw_fd(raw) }))
     }
 
@@ -405,7 +405,7 @@ impl Changes {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
             libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)
         })?;
-        // SAFETY: socket returned a new descriptor that nobody else owns.
+        // SAFETY: socket returned a new descriptor, which nothing else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         // SAFETY: all-zero is a valid sockaddr_nl.
         let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };

@@ -137,7 +137,7 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAd
             _ => Err(error),
         };
     }
-    // SAFETY: accept4 returned a new descriptor that nobody else owns.
+    // SAFETY: accept4 returned a new descriptor, which nothing else owns.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     set_no_delay(&fd)?;
     let peer = storage
@@ -257,7 +257,7 @@ fn create(spec: &SocketSpec, kind: libc::c_int) -> io::Result<OwnedFd> {
     };
     // SAFETY: a plain system call.
     let raw = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: socket returned a new descriptor that nobody else owns.
+    // SAFETY: socket returned a new descriptor, which nothing else owns.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     if is_ipv6 {
         set(&fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
@@ -351,7 +351,7 @@ impl SockAddr {
     pub(super) fn from_octets(octets: &[u8]) -> Self {
         let mut new = SockAddr::empty();
         let length = octets.len().min(size_of::<libc::sockaddr_storage>());
-        // SAFETY: so many octets are there, and the storage is at least as long.
+        // SAFETY: both the slice and the storage have at least `length` octets.
         unsafe {
             let place = (&raw mut new.storage).cast::<u8>();
             std::ptr::copy_nonoverlapping(octets.as_ptr(), place, length);

@@ -1,5 +1,5 @@
-//! Questions of pages: runs that match a filter, the newest first, so many at a time; and the
-//! records of runs that the index knows.
+//! Searches for web pages: runs that match a filter, the newest first, a page at a time; and the
+//! records of runs in the index.
 
 use std::fs;
 use std::io::{Error, ErrorKind};

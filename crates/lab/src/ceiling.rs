@@ -54,10 +54,10 @@ pub struct CeilingRequest {
 /// When the measurement ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// After so long by the machine's clock, the responder's turns included.
+    /// After this time by the machine's clock, the responder's turns included.
     Passed(Duration),
-    /// After so many queries, behind half as many that do not count. Time is virtual, so that a
-    /// program that counts instructions, and is slow, finds the same as any other.
+    /// After this many counted queries, which follow half as many uncounted ones. Time is virtual,
+    /// so that a program that counts instructions, and slows the run down, finds the same.
     Answered(u64),
 }
 

@@ -37,8 +37,8 @@ pub struct TooMany {
     pub number: usize,
 }
 
-/// Every combination of one level of each axis, as positions, for axes with so many levels; the
-/// level of the last axis changes first. Without an axis there is one, of nothing.
+/// Every combination of one level of each axis, as positions. `levels` has the number of levels of
+/// each axis. The last axis changes first. Without axes there is one combination, the empty one.
 ///
 /// # Errors
 /// There are more than `number_max`.
@@ -62,7 +62,7 @@ pub fn combinations(levels: &[usize], number_max: usize) -> Result<Vec<Vec<usize
     Ok(all)
 }
 
-/// All runs of so many cells, one repetition after the other.
+/// All runs of `cells` cells, one repetition after the other.
 pub fn turns(cells: usize, repetitions: u32, order: Order) -> Vec<Turn> {
     let seed = match order {
         Order::Random { seed } => seed,

@@ -22,7 +22,7 @@ use trust::{Trusted, check_existing, is_shared};
 /// Symbolic links that are followed from one name, as the kernel does (path_resolution(7)).
 const LINKS_MAX: u32 = 40;
 
-/// Names of what this process has open, whoever opened it.
+/// Names of descriptors that this process has open, inherited ones included.
 const OPEN_ALREADY: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
 
 /// Who may read a file that is made.

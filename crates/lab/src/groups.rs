@@ -12,7 +12,7 @@ use crate::run::RunRequest;
 /// How many clients a group is to have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wanted {
-    /// So many.
+    /// This many clients.
     Count(u32),
     /// Its part of the population, by a weight above zero.
     Weight(f64),
@@ -21,11 +21,11 @@ pub enum Wanted {
 /// Why groups have no clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountsError {
-    /// The group at this position is a part of a population that nobody stated.
+    /// The group at this position has a weight, but no population is stated.
     NoPopulation(usize),
     /// No group has a client.
     None,
-    /// So many are more than there can be.
+    /// This many clients are more than there can be.
     TooMany(u64),
 }
 
@@ -58,8 +58,7 @@ pub fn counts(wanted: &[Wanted], population: Option<u32>) -> Result<Vec<u32>, Co
     }
 }
 
-/// The part that clients have in the rounds of a list, which several may ask so many times
-/// together.
+/// The share of a group in the rounds of a list: several groups may go through the rounds together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
     /// The group that states them; none for those of the whole run.
@@ -110,12 +109,12 @@ impl Rounds {
     }
 }
 
-/// Divides the queries of rounds among those that ask the same list together: each question is
-/// asked so many times in all, and one part goes on in the list where the part before it stops.
-/// Who asks no rounds has none.
+/// Divides the queries of rounds among the requests that ask the same list together: in total each
+/// question is asked once a round, and each request goes on in the list where the one before it
+/// stops. A request that asks no rounds has none in `rounds`.
 ///
 /// # Errors
-/// There are fewer than there are groups and targets.
+/// There are fewer queries than groups and targets that share them.
 pub fn share_rounds(
     rounds: &[Option<&Rounds>],
     requests: &mut [RunRequest],

@@ -4,7 +4,7 @@
 //! Opens no file and reads no clock: texts go in, a [`Plan`] comes out; the same plan and seed
 //! always give the same queries in the same order.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`names_file`] | dnsperf's two input formats, `name type` lines and the binary stream |
 //! | [`line_options`] | what may follow the type on such a line: `+do`, `+ecs=192.0.2.0/24`, ... |

@@ -6,7 +6,7 @@
 //! the question again to compare a response with it. So no generated name is stored while its query
 //! is open.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `chooser` | the choice of one worker |
 //! | `zipf`, `permutation` | ranks by Zipf's law; shuffling without a table |

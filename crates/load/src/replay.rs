@@ -43,7 +43,7 @@ impl Replay {
     pub fn new(queries: Vec<ReplayQuery>, clients: u32, rounds: u64) -> Result<Self, PlanError> {
         assert!(
             queries.is_sorted_by_key(|query| query.at_ns),
-            "whoever makes the list sorts it"
+            "the caller sorts the list"
         );
         let Some(last) = queries.last() else {
             let hint = "leave out filters one by one";

@@ -125,7 +125,7 @@ pub struct SeriesBuilder {
 }
 
 impl SeriesBuilder {
-    /// Of one of so many agents.
+    /// For the series of one of `agents` agents.
     pub fn new(agents: usize) -> Self {
         SeriesBuilder {
             steps: Vec::new(),

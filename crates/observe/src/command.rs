@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::gap::Gap;
 use crate::stream::Allowance;
 
-/// Between two looks at a program that has said all but has not ended.
+/// Interval between two checks of a program that has closed its output but has not ended.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What it wrote to standard output, run in that folder: paths of sockets that are told to it may
-/// be too long otherwise. A program that takes too long is killed.
+/// Runs a program in that folder and returns its standard output. Outside the folder the paths of
+/// sockets among its arguments may be too long. A program that takes too long is killed.
 pub(crate) fn output(
     program: &str,
     (arguments, folder): (&[&str], Option<&Path>),
@@ -82,7 +82,7 @@ fn reader(
     let (to, from) = mpsc::channel();
     if let Some(pipe) = pipe {
         thread::spawn(move || {
-            // Nobody listens any more if it took too long.
+            // The receiver is gone if the program took too long.
             let _ = to.send(allowance.read_all(pipe));
         });
     }

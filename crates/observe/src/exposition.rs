@@ -8,7 +8,7 @@ use measure::observation::SeriesKind;
 
 use crate::reading::{RawSample, Reading};
 
-/// Most labels of a sample; more are nobody's.
+/// Most labels of a sample; more are an error.
 const LABELS_MAX: usize = 64;
 
 /// Reads the samples whose names `is_wanted`; the others are checked as far as their names.

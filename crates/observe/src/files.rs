@@ -50,7 +50,7 @@ pub(crate) fn pin_of(path: &Path) -> Result<SpkiPin, String> {
     SpkiPin::of(&certificate).map_err(named)
 }
 
-/// Reads a file, at most so many octets from its start.
+/// Reads at most `octets_max` octets from the start of a file.
 pub(crate) fn read_start(path: &Path, octets_max: u64) -> std::io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     File::open(path)?

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Why a scrape gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// Nobody answers there, or what was there is gone.
+    /// Nothing answers there, or the source is gone.
     Gone(String),
     /// The answer took longer than a scrape may take.
     Slow(Duration),
@@ -23,7 +23,7 @@ impl Gap {
     /// What a failed read or write was.
     pub(crate) fn of_io(error: &io::Error, limit: Duration) -> Gap {
         match error.kind() {
-            // The kernel's timeout of a socket is told as either.
+            // The kernel reports the timeout of a socket as either.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Gap::Slow(limit),
             _ => Gap::Gone(error.to_string()),
         }

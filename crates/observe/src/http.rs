@@ -137,7 +137,7 @@ pub(crate) fn authority_parts(text: &str, default_port: u16) -> Result<(String, 
 }
 
 impl fmt::Display for Url {
-    /// Without its query, which may hold what nobody should read.
+    /// Without its query, which may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(socket) = &self.socket {
             return write!(f, "unix:{}:{}", socket.display(), self.path);

@@ -1,5 +1,5 @@
-//! From where a source is asked: this process's network namespace, or that of the program which is
-//! observed. What listens on loopback in there answers nobody else.
+//! The network namespace from which a source is queried: this process's, or that of the observed
+//! program. A source on loopback there can be reached only from within.
 
 use std::fs::File;
 use std::io;

@@ -75,7 +75,7 @@ impl Root {
     }
 
     /// How many entries a folder of /proc has: since Linux 6.2 that is its size. Before, they have
-    /// to be counted, of which there are so many at most.
+    /// to be counted; there are `entries_max` at most.
     pub(crate) fn count(&self, path: &str, entries_max: f64) -> Option<f64> {
         let path = self.path(path);
         let size = fs::metadata(&path).ok()?.len() as f64;

@@ -27,7 +27,7 @@ pub struct Profile {
     pub started: Origin,
     /// Names of its programs, as the kernel has them: at most 15 octets.
     pub programs: &'static [&'static str],
-    /// What switches it on in the product's configuration, for the hint where nobody answers.
+    /// What switches it on in the product's configuration, for the hint when nothing answers.
     pub set_up: &'static str,
 }
 
@@ -384,7 +384,7 @@ fn unit_of(name: &str) -> &'static str {
     units.find(|unit| name.ends_with(unit)).unwrap_or("1")
 }
 
-/// The kind of a metric whose type nobody gave.
+/// The kind of a metric without a type, from its name.
 fn kind_of(name: &str) -> SeriesKind {
     let counts = ["_total", "_count", "_sum", "_bucket"];
     match counts.iter().any(|suffix| name.ends_with(suffix)) {

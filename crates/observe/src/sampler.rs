@@ -251,7 +251,7 @@ impl Sampler {
         }
         drop(recorder);
         self.scrape();
-        // Nobody waits any more if it took too long.
+        // The receiver is gone if this took too long.
         let _ = ready.send(());
         let mut due = Instant::now() + self.settings.period;
         loop {

@@ -4,7 +4,7 @@
 //! transmits and outcomes come out. Every driver can therefore run every transport, and the
 //! simulator runs the production code.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`time`] | [`Instant`], nanoseconds since the driver's epoch |
 //! | [`name`] | domain names between presentation and wire format |

@@ -195,7 +195,7 @@ fn metrics(comparison: &AbComparison) -> Table<8> {
     table
 }
 
-/// Why nobody can tell, metric by metric; the same reason only once.
+/// Why metrics are inconclusive: each reason once, with the names of its metrics.
 pub(crate) fn reasons(comparison: &AbComparison) -> Vec<(String, String)> {
     let mut reasons: Vec<(String, String)> = Vec::new();
     for each in &comparison.metrics {

@@ -22,7 +22,7 @@ pub use table::{csv, json, json_schema};
 pub struct Source {
     /// Its name, as it is shown.
     pub file: String,
-    /// What it holds.
+    /// The record in the file.
     pub record: RunRecord,
     /// Why it says nothing about its target, if so.
     pub(crate) left_out: Option<String>,

@@ -22,7 +22,7 @@ const SHARES: [(f64, &str); 8] = [
 /// Steps along the axis of percentiles that a curve is drawn in, for each factor of ten.
 const STEPS_A_DECADE: f64 = 60.0;
 
-/// Fewer clients than that are told by the table of the worst ones.
+/// With fewer clients than that, the table of the worst ones suffices.
 const CLIENTS_MIN: u64 = 10;
 
 /// A chart of distributions: names, words for the x axis, description.

@@ -129,7 +129,7 @@ fn overlap(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Mean and median are told apart, and the tail against them.
+/// Median and mean, and the tail relative to the median.
 fn spread(record: &RunRecord) -> Option<String> {
     let values = &record.total.distributions.latency;
     let p = |share| values.percentile(share).map(|ns| ns as f64);

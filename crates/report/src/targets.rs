@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// So many responses of 2 ms with an RCODE, and so many timeouts.
+    /// `responses` responses of 2 ms with an RCODE, and `timeouts` timeouts.
     fn total(responses: u64, rcode: u16, timeouts: u64) -> Interval {
         let mut total = Interval::default();
         total

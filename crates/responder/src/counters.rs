@@ -180,8 +180,8 @@ counters! {
     queue_dropped: u64 = "queries over the modelled queue",
     /// Responses dropped because too many waited to be sent later.
     delayed_dropped: u64 = "delayed responses over the limit",
-    /// Datagrams dropped because a receive buffer, or a ring of AF_XDP, was full. Known to whoever
-    /// has the driver, when serving ends.
+    /// Datagrams dropped because a receive buffer, or a ring of AF_XDP, was full. The owner of the
+    /// driver sets it when serving ends.
     receives_dropped: u64 = "datagrams dropped on receiving",
     /// Datagrams that the driver did not take.
     send_dropped: u64 = "datagrams not sent",
@@ -213,8 +213,8 @@ counters! {
     unanswered: u64 = "queries after the end of a connection",
     /// Connections accepted and served.
     connections_accepted: ByTransport = "connections accepted",
-    /// Times that a connection could not be accepted, for lack of file descriptors mostly; it
-    /// waits, and is tried again. Known to whoever has the driver, when serving ends.
+    /// Times that a connection could not be accepted, mostly for lack of file descriptors; it
+    /// waits, and is tried again. The owner of the driver sets it when serving ends.
     accepts_failed: u64 = "connections that could not be accepted",
     /// Connections accepted and ended at once, for the limit on clients.
     connections_refused: ByTransport = "connections refused",

@@ -20,7 +20,7 @@
 //! }
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`zone`] | what is answered: a zone file's records, rendered, or synthesised answers |
 //! | [`answer`](mod@answer) | from a query's octets to a response's |

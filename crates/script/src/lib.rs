@@ -9,14 +9,14 @@
 //! concerned, in batches, and returns the [`Action`]s that they request. The messages of their
 //! queries are in [`Script::messages`].
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `script` | one script for the clients of one worker |
 //! | [`messages`] | what it asks, rendered; bounded, however many names it makes up |
 //! | `chains` | has the results of `..` counted |
 //! | `pattern` | Lua's patterns with a bound on their work |
 //! | `sandbox` | what a script may see and how much it may take |
-//! | [`rehearsal`] | a script tried out on responses that nobody sent |
+//! | [`rehearsal`] | a script tried out on invented responses |
 //! | `prelude.lua` | the scheduler of the coroutines, and the methods of `c` |
 
 #![forbid(unsafe_code)]

@@ -645,7 +645,7 @@ function env.print(...)
   host.print(slot, concat(words, "\t"))
 end
 
--- A turn that was stopped stays stopped, and one without memory fails, whoever catches errors.
+-- A stopped turn stays stopped, and one out of memory fails, even if the script catches errors.
 local function guarded(ok, ...)
   if not ok and (watch.stopped or ... == "not enough memory") then error(..., 0) end
   return ok, ...

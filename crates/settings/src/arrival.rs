@@ -189,7 +189,7 @@ pub enum Think {
 }
 
 impl ClientArrival {
-    /// So many queries a second, spread in this way.
+    /// `rate_qps` queries a second, which arrive by this process.
     pub fn spread(process: Process, rate_qps: f64) -> ClientArrival {
         match process {
             Process::Constant => ClientArrival::Constant { rate_qps },

@@ -6,7 +6,7 @@
 //! plan (crate load) and the flags (crate cli). The JSON form is that of run records: times are
 //! whole nanoseconds in fields whose names end in `_ns`.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`run`] | everything that a run is asked for |
 //! | [`transport`] | how messages travel |

@@ -1,5 +1,5 @@
-//! A run as it is asked for: one value that flags and scenarios are read into, that commands edit,
-//! that processes are told, and that records keep.
+//! A run as requested: one value that flags and scenarios are read into, that commands edit, that
+//! agents receive, and that records keep.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -68,7 +68,7 @@ pub struct Run {
     pub simulation: Simulation,
 }
 
-/// What nobody asked for is left out.
+/// Records leave out values that are the default.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

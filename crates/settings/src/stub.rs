@@ -56,7 +56,7 @@ const RCODES_OF_GLIBC: [u16; 3] = [2, 4, 5];
 const RCODES_OF_SYSTEMD: [u16; 1] = [5];
 
 impl Retry {
-    /// The time of each attempt of a client with so many servers.
+    /// The time of each attempt of a client with `servers` servers.
     pub fn waits(&self, servers: usize) -> Vec<Duration> {
         let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();
         match self {

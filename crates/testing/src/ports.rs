@@ -35,8 +35,8 @@ impl Listener {
     }
 }
 
-/// A UDP port at which nobody listens, held so that no other process gets it: the kernel refuses
-/// what does not come from the peer of a connected socket, and this one's is itself.
+/// A UDP port without a listener, held so that no other process gets it: its socket is connected to
+/// itself, and the kernel refuses datagrams to a connected socket that are not from its peer.
 pub struct ClosedUdpPort(UdpSocket);
 
 impl ClosedUdpPort {

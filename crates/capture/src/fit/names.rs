@@ -7,7 +7,7 @@ use load::profile::Popularity;
 
 use crate::observed::Observed;
 
-/// Names that are told apart.
+/// Distinct names that are counted, at most.
 const NAMES_MAX: usize = 1 << 24;
 
 /// Ranks of their own at the head of the table.

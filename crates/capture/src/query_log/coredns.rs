@@ -3,7 +3,7 @@
 //! `[INFO] 192.0.2.1:50759 - 29008 "A IN example.org. udp 41 false 4096" NOERROR qr,rd,ra 68
 //! 0.037990251s`
 //!
-//! CoreDNS writes no times itself; whoever collects its output can put one before each line
+//! CoreDNS writes no timestamps; the collector of its output can put one before each line
 //! (`kubectl logs --timestamps`). A line is written when the response is sent.
 
 use std::net::SocketAddr;

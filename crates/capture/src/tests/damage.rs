@@ -155,7 +155,7 @@ fn a_reader_that_fails_is_an_error_with_the_place() {
             }
         }
     }
-    // More than the sample that the format is told from.
+    // Longer than the sample from which the format is detected.
     let mut file = RAW.write(&packets());
     let record = file.split_off(24);
     while file.len() < 200_000 {

@@ -130,7 +130,7 @@ fn queries_come_out_in_order_also_if_their_responses_do_not() {
         let response = response(id, name, 3, 0);
         packets.push((START + S, udp(SERVER, CLIENT, &response)));
     }
-    // Too late for the second, and of nobody.
+    // One response too late for the second query, and one without a query.
     packets.push((
         START + 9 * S,
         udp(SERVER, CLIENT, &response(1, names[1], 0, 1)),

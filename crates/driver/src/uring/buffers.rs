@@ -106,7 +106,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody refers to it any more.
+        // SAFETY: the mapping is ours, and no reference to it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
     }
 }

@@ -153,7 +153,7 @@ impl UringDriver {
             }
             return false;
         }
-        // SAFETY: the kernel has made this descriptor for us, and nobody else knows it.
+        // SAFETY: the kernel has made this descriptor for us, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(result) };
         if self.sockets.get(listener).is_none() {
             return false;

@@ -314,7 +314,7 @@ impl LetterBox {
         Ok(LetterBox {
             letters: Mutex::new(Letters::default()),
             has_some: AtomicBool::new(false),
-            // SAFETY: eventfd returned a new descriptor that nobody else owns.
+            // SAFETY: eventfd returned a new descriptor, which nothing else owns.
             bell: unsafe { OwnedFd::from_raw_fd(raw) },
         })
     }

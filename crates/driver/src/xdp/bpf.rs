@@ -88,7 +88,7 @@ unsafe fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<libc::c_int
 }
 
 fn owned(raw: libc::c_int) -> OwnedFd {
-    // SAFETY: only called with a descriptor that bpf(2) has just returned and nobody else owns.
+    // SAFETY: only called with a descriptor that bpf(2) has just returned and nothing else owns.
     unsafe { OwnedFd::from_raw_fd(raw) }
 }
 

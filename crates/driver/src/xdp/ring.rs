@@ -134,9 +134,9 @@ impl Frames {
         let is_ours = frame.is_some_and(|it| it.load(Ordering::Relaxed));
         assert!(is_ours, "a frame that the kernel has filled");
         assert!(octets <= size - (start & (size - 1)), "within the frame");
-        // SAFETY: within the mapping and initialised. The kernel does not write to a frame between
-        // the receive ring and the fill ring, as this one is. It gets into the fill ring only
-        // when nobody but the socket holds these frames, and so nobody has a slice of them.
+        // SAFETY: within the mapping and initialised. The kernel does not write to a frame that has
+        // left the receive ring and has not yet entered the fill ring, such as this one. The socket
+        // returns it to the fill ring only when nothing else holds these frames or slices of them.
         unsafe { std::slice::from_raw_parts(self.mapping.start.as_ptr().add(start), octets) }
     }
 
@@ -152,7 +152,7 @@ impl Frames {
     pub(super) unsafe fn slice_mut(&self, frame: u64) -> &mut [u8] {
         let (start, octets) = (frame as usize, self.frame_octets as usize);
         assert!(start + octets <= self.mapping.octets, "within the frames");
-        // SAFETY: within the mapping; that nobody else has the frame is the caller's promise.
+        // SAFETY: within the mapping; the caller promises that nothing else has the frame.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.start.as_ptr().add(start), octets) }
     }
 }
@@ -201,7 +201,7 @@ impl<T: Copy> Ring<T> {
 
     #[inline]
     fn entry(&self, index: u32) -> NonNull<T> {
-        // SAFETY: the index is cut to the ring's size, and so many entries are mapped.
+        // SAFETY: the index is masked to the ring's size, and all entries of the ring are mapped.
         unsafe { self.entries.add((index & (self.size - 1)) as usize) }
     }
 

@@ -93,7 +93,7 @@ impl XdpSocket {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
             libc::socket(libc::AF_XDP, kind, 0)
         })?;
-        // SAFETY: socket returned a new descriptor that nobody else owns.
+        // SAFETY: socket returned a new descriptor, which nothing else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         /// Ethernet header and a VLAN tag.
         const LINK_OCTETS: u32 = 18;

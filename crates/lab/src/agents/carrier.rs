@@ -115,11 +115,11 @@ pub struct Carrier {
 #[derive(Debug)]
 struct Member {
     peer: Peer,
-    /// What is written to it, on a thread of its own: one that stands still must not hold the
-    /// others. Without this its standard input ends.
+    /// What a separate thread writes to the agent, so that a stalled agent does not delay the
+    /// others. Once this is none, the agent's standard input ends.
     writes: Option<SyncSender<Written>>,
     place: Place,
-    /// It did not take what it was told.
+    /// Its queue of writes was full: it did not read its messages.
     is_full: bool,
 }
 

@@ -44,7 +44,7 @@ pub(super) fn merged(
             for (record, (place, clock)) in records.iter_mut().zip(agents) {
                 let Place::Host(name) = place else { continue };
                 for agent in &mut record.agents {
-                    // Nobody knows how far their wall clocks are apart.
+                    // The offset between the wall clocks is unknown, so all have the same start.
                     agent.began_us = u64::try_from(began.as_micros()).unwrap_or(u64::MAX);
                     agent.name = Some(name.clone());
                     agent.clock = *clock;

@@ -188,8 +188,8 @@ pub fn check_rights() -> Result<(), RunError> {
     on_a_thread(|| namespace::enter_new().map_err(|error| not_allowed(&error)))
 }
 
-/// Removes what lines that were killed have left behind: namespaces with their mark whose claim
-/// nobody holds.
+/// Removes what killed lines have left behind: namespaces with the mark of a line whose claim no
+/// process holds.
 pub fn clear_leftovers() -> Vec<Leftover> {
     let names = fs::read_dir(NAMES).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
@@ -212,7 +212,7 @@ fn is_left(of: &File) -> io::Result<bool> {
 
 fn remove(name: &str, namespace: &File) -> usize {
     let ended = end_processes(namespace);
-    // It fails only if somebody else has removed the name.
+    // It fails only if another process has removed the name.
     let mut remove = Command::new("ip");
     remove.args(["netns", "del", name]);
     let _ = remove.stdin(Stdio::null()).stderr(Stdio::null()).status();

@@ -185,9 +185,9 @@ impl Lane {
     }
 }
 
-/// IP packets to one receiver. What an interface says of itself to whoever there may be (RFC 3810,
-/// RFC 4861) is no load, and its number and times are the kernel's: counted as packets, they would
-/// take the place of others in the order of chances.
+/// True for unicast IP packets. The multicast and broadcast packets of an interface (RFC 3810, RFC
+/// 4861) are no load, and the kernel decides on their number and times: if they were counted, they
+/// would shift the random draws of all packets after them.
 fn is_carried(packet: &[u8]) -> bool {
     match packet.first().map(|first| first >> 4) {
         Some(4) => packet.get(16).is_some_and(|first| *first < 224),

@@ -1,11 +1,12 @@
-//! A delay line in user space: two TUN devices in network namespaces, and a thread that takes
-//! packets from one to the other, later and fewer, as it is told.
+//! A delay line in user space: two TUN devices in network namespaces, and a thread that forwards
+//! packets between them with the configured impairments.
 //!
-//! For kernels without netem, and for its own account: the line says how late it was itself, and
-//! what it lost by which cause, so that nothing of that is taken for the server's. Needs root.
+//! For kernels without netem, and because it keeps its own account: the line reports how late it
+//! was itself and what it lost by which cause, so that neither is attributed to the server. Needs
+//! root.
 //!
-//! [`check`] what is asked, [`clear_leftovers`], [`Line::lay`] it, [`Line::end`] it. It is a
-//! device for measurements, not a network: two ends, no routers, whole packets.
+//! Order of calls: [`check`], [`clear_leftovers`], [`Line::lay`], [`Line::end`]. It is a device for
+//! measurements, not a network: two ends, no routers, whole packets.
 //!
 //! * `lane`: one direction as a state machine, and all that is random.
 //! * `pump`: the thread.

@@ -83,7 +83,7 @@ impl Pump {
         // It is there, or comes at once.
         let _ = self.woken.read(&mut [0; 1]);
         let account = self.account(clock, since);
-        // Whoever asked may have gone.
+        // The receiver may be gone.
         let _ = self.accounts.send(account);
     }
 
@@ -156,7 +156,7 @@ impl Pump {
         wait([near, far], self.woken.as_fd(), time);
     }
 
-    /// Packets that each interface dropped so far, because nobody read them.
+    /// Packets that each interface dropped so far, because this thread did not read them in time.
     fn dropped(&self) -> [u64; 2] {
         [0, 1].map(|end: usize| self.ends[end].dropped().map_or(0, |it| it.sent))
     }

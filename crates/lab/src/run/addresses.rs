@@ -111,7 +111,7 @@ pub(super) fn choose(
     Ok(())
 }
 
-/// So many addresses of this host.
+/// The first `count` loopback addresses from 127.0.0.2.
 fn loopback(count: u64) -> Vec<IpAddr> {
     let first = Ipv4Addr::new(127, 0, 0, 2).to_bits();
     let numbers = (0..count as u32).map(|index| Ipv4Addr::from_bits(first + index));

@@ -101,7 +101,7 @@ fn responders(groups: &[RunRequest]) -> u32 {
 /// else none, and it runs in this one.
 ///
 /// # Errors
-/// It cannot be divided, or not into so many.
+/// The run cannot be divided, or not among that many agents.
 pub fn divide(
     groups: &mut [RunRequest],
     agents: Option<u32>,

@@ -126,11 +126,11 @@ fn check_descriptors(groups: &[RunRequest]) -> Result<(), RunError> {
     ))
 }
 
-/// Checks that somebody listens at the target, and with TLS that its certificate is accepted. Of
-/// several servers of a client one is enough: the others may be what is to be found out about.
+/// Checks that the target listens, and with TLS that its certificate is accepted. Of several
+/// servers of a client one is enough: the run may be meant to test the failure of the others.
 ///
 /// # Errors
-/// Nobody listens, the target cannot be reached, or its TLS is refused.
+/// The target does not listen, cannot be reached, or its TLS is refused.
 pub fn check_target(request: &RunRequest) -> Result<(), RunError> {
     let Some(stub) = &request.plan.stub else {
         return check_server(request);

@@ -43,8 +43,8 @@ pub(crate) struct Surroundings {
 
 /// Which run it is, and when its clients began to connect.
 ///
-/// This is the only time of a run that is the wall clock's. All others are counted from it by a
-/// clock that nobody sets, so a wall clock that is set in mid-run changes nothing in the record.
+/// This is the only time of a run that the wall clock gives. All others are counted from it by a
+/// monotonic clock, so setting the wall clock in mid-run changes nothing in the record.
 #[derive(Clone)]
 pub(crate) struct Started {
     /// None in virtual time, and where there are no random numbers.
@@ -364,7 +364,7 @@ fn worker_facts(outcome: &Outcome, wall_ns: u64) -> Vec<WorkerFacts> {
             workers.filter(|worker| worker.thread == thread).collect();
         let mut own = Interval::default();
         of_thread.iter().for_each(|worker| own.merge(&worker.total));
-        // What the thread used as a whole is told by the first of its workers.
+        // The first worker of a thread has the CPU use of the whole thread.
         let first = of_thread.first();
         let cpu = first.map_or_else(Default::default, |worker| worker.summary.cpu_in_window);
         WorkerFacts {

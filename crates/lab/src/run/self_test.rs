@@ -263,7 +263,7 @@ impl Thread {
         let (mut worker, mut driver) = match self.open() {
             Ok(pair) => pair,
             Err(error) => {
-                // Nobody waits any more only if `serve` has failed already.
+                // The receiver is gone only if `serve` has failed already.
                 let _ = opened.send(Err(error));
                 return Counters::default();
             }
@@ -272,7 +272,7 @@ impl Thread {
         while !self.stop.load(Ordering::Relaxed) {
             let until = worker.step(&mut driver);
             if let Ok(sender) = self.asked.try_recv() {
-                // Whoever asked may have gone.
+                // The receiver may be gone.
                 let _ = sender.send(worker.counters().clone());
             }
             let poll = driver.now() + STOP_POLL;
@@ -289,7 +289,7 @@ impl Thread {
         counters
     }
 
-    /// As many streams as clients may open, which nobody knows before.
+    /// As many streams as clients may open; their number is not known in advance.
     fn streams(&self) -> u32 {
         let mut listen = self.config.listen.iter();
         let has_streams = listen.any(|(transport, _)| transport.is_stream());

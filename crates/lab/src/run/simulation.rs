@@ -48,7 +48,7 @@ pub struct Simulation {
 /// A datagram that neither generator nor target sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InjectedDatagram {
-    /// Whose address it bears; nobody needs to have it.
+    /// Its source address; no host needs to have it.
     pub from: SocketAddr,
     /// Where it arrives.
     pub to: SocketAddr,
@@ -131,7 +131,7 @@ impl Publishing {
     }
 }
 
-/// Whoever panics meanwhile ends the process.
+/// A panic of another thread ends the process, so a poisoned lock needs no handling.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -260,7 +260,7 @@ impl Connections {
         self.handshake_sent_octets + self.handshake_received_octets
     }
 
-    /// Usable connections that have ended, whoever ended them.
+    /// Usable connections that have ended, for any reason.
     pub fn ended(&self) -> u64 {
         let by_us = self.closed_by_client + self.closed_for_violation.total();
         by_us + self.given_up_by_kernel + self.ended_by_target()

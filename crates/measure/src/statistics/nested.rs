@@ -40,7 +40,7 @@ impl Nested {
         let means: Vec<f64> = starts.iter().map(|values| mean(values)).collect();
         let within = within(&starts);
         // Runs alone let means differ by this much (one-way random effects; the harmonic mean of
-        // the numbers of runs, where these are not all the same).
+        // the numbers of runs, where these differ).
         let reciprocals = starts.iter().map(|values| 1.0 / values.len() as f64);
         let by_runs = within.unwrap_or(0.0) * reciprocals.sum::<f64>() / starts.len() as f64;
         let between = (variance(&means).unwrap_or(0.0) - by_runs).max(0.0);

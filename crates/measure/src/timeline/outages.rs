@@ -377,7 +377,7 @@ impl<'a> Search<'a> {
         met >= MET_MIN || self.usual.places.is_some_and(waits_in_places) || self.is_told(span)
     }
 
-    /// Queries that waited for a response within the span, longer than usual or in vain.
+    /// Queries that waited within the span for longer than usual, or without a response.
     fn met(&self, (first, end): Span) -> u64 {
         let moments_ns = LATENCIES * self.latency_ns_before(first);
         let waiting = first.checked_sub(1);

@@ -23,10 +23,10 @@ use crate::network::Network;
 const TIME_MAX: Duration = Duration::from_millis(500);
 /// Octets of one message of the kernel's, at most.
 const MESSAGE_OCTETS: usize = 32 << 10;
-/// Octets of the header of a netlink message, and of what is asked behind it.
+/// Octets of the header of a netlink message, and of the request behind it.
 const HEADER_OCTETS: usize = 16;
 const REQUEST_OCTETS: usize = 56;
-/// Octets of what is told of a socket before its attributes.
+/// Octets of `struct inet_diag_msg`, which the attributes of a socket follow.
 const SOCKET_OCTETS: usize = 72;
 /// Types of netlink messages.
 const NLMSG_ERROR: u16 = 2;
@@ -136,7 +136,7 @@ fn request(is_tcp: bool, is_ipv4: bool, sequence: u32) -> Vec<u8> {
     request
 }
 
-/// The first message: its type, its sequence number, what it holds, and what is behind it.
+/// The first message: its type, its sequence number, its payload, and the octets behind it.
 fn message(octets: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     let length = u32_at(octets, 0)? as usize;
     let kind = u16_at(octets, 4)?;

@@ -88,8 +88,8 @@ fn is_activator(root: &Root, pid: u32) -> bool {
 /// Processes that have a socket open at the port: of the address, in the network namespace that has
 /// it, which is the own one if that has it.
 fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
-    // What is sent to an address of this network namespace stays in it, whoever serves all
-    // addresses in another one.
+    // Packets to an address of this network namespace stay in it, even if a process in another one
+    // listens on all addresses.
     let own = ip.filter(|ip| is_of_this_host(*ip));
     let own = own.and_then(|_| root.link("proc/thread-self/ns/net"));
     let mut found: Vec<(usize, u32)> = Vec::new();
@@ -114,7 +114,7 @@ fn by_port(root: &Root, ip: Option<IpAddr>, port: u16) -> Vec<u32> {
             found.push((at, pid));
         }
     }
-    // Two networks may have the same address, and nobody knows which of them is meant.
+    // Two networks may have the same address; which of them is meant is unknown.
     let is_one = found.iter().all(|(at, _)| *at == found[0].0);
     let is_known = ip.is_none() || is_one;
     let pids = found.into_iter().filter(|_| is_known);

@@ -342,7 +342,7 @@ impl Source for Program {
         let sums = self.counted.add(counters, uptime_ticks);
         let status =
             |pid: u32, wanted: &str| row(&self.root.text(&format!("proc/{pid}/status"))?, wanted);
-        // The kernel has so many places for its files.
+        // The size of its table of file descriptors.
         let files = |pid: u32| {
             let places = status(pid, "FDSize").unwrap_or(f64::MAX);
             self.root.count(&format!("proc/{pid}/fd"), places)

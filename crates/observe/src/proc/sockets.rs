@@ -127,7 +127,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(host, port))
 }
 
-/// Inodes of the sockets that a process has open, of at most so many files.
+/// Inodes of the sockets among the first `files_max` open files of a process.
 pub(super) fn inodes_of(root: &Root, pid: u32, files_max: usize) -> BTreeSet<u64> {
     let files = root.numbers(&format!("proc/{pid}/fd")).into_iter();
     let inodes = files.take(files_max).filter_map(|file| {

@@ -247,7 +247,7 @@ fn what_a_process_writes_to_files_is_their_growth_and_no_sockets() {
 
 #[test]
 fn a_process_that_is_gone_or_never_was_is_a_gap() {
-    // The port of a client: nobody serves it, and nobody else can.
+    // The port of a client: no process serves it, and no other process can.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let nobody = client.local_addr().unwrap();

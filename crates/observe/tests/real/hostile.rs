@@ -17,7 +17,7 @@ use testing::ports::ClosedTcpPort;
 /// Waits of a test that would hang otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that does to each connection in turn what it was told; the last of it to all others.
+/// A server that does one deed to each connection in turn, and the last deed to all further ones.
 struct Endpoint {
     address: String,
     served: Receiver<usize>,
@@ -55,7 +55,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits until so many connections were served.
+    /// Waits until `connections` connections were served.
     fn wait_for(&self, connections: usize) {
         while self.served.recv_timeout(PATIENCE).unwrap() + 1 < connections {}
     }
@@ -126,7 +126,7 @@ fn a_slow_endpoint_a_huge_one_and_garbage_are_gaps_between_good_scrapes() {
     static DEEDS: &[Deed] = &[
         |stream| say(stream, "# TYPE q counter\nq_total 5\n"),
         |stream| {
-            // Says something now and then, for ever, until nobody listens.
+            // Sends an octet every 50 ms, until the connection ends.
             stream
                 .set_read_timeout(Some(Duration::from_millis(50)))
                 .unwrap();

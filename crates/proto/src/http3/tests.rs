@@ -470,7 +470,7 @@ fn rfc9114_6_2_streams_of_unknown_types_are_not_read() {
         UniStep::None
     );
     let whole = handle(&mut streams, 6, &[0x21, 9, 9], StreamEnd::Closed);
-    assert_eq!(whole, UniStep::None, "nobody is left to be stopped");
+    assert_eq!(whole, UniStep::None, "a closed stream needs no stop");
     let nothing = handle(&mut streams, 10, &[], StreamEnd::Closed);
     assert_eq!(nothing, UniStep::None);
 }

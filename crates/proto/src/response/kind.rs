@@ -12,8 +12,8 @@ const AUTHORITATIVE: u8 = 0x04;
 /// Of the third octet of the header: the opcode, which is 0 for QUERY, and TC.
 const OPCODE_AND_TRUNCATED: u8 = 0x78 | 0x02;
 
-/// What a response is counted as, in 16 bits: those that are alike are told apart from others by
-/// one comparison.
+/// What a response is counted as, in 16 bits, so that one comparison shows whether two responses
+/// are alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseKind(u16);
 
@@ -67,7 +67,7 @@ impl ResponseKind {
         self.0 & Self::NODATA != 0
     }
 
-    /// The TC bit was set, as far as [`ResponseKind::with_truncated`] was told.
+    /// True if [`ResponseKind::with_truncated`] recorded a TC bit.
     pub fn is_truncated(self) -> bool {
         self.0 & Self::TRUNCATED != 0
     }

@@ -65,7 +65,7 @@ const RENEGOTIATIONS_MAX: u8 = 1;
 const SPARE_MAX: usize = 64;
 
 thread_local! {
-    /// Room for partial records, of nobody.
+    /// Buffers for partial records that no session uses.
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 

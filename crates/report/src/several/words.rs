@@ -11,9 +11,9 @@ use crate::document::{Remark, Subject};
 use crate::run::transport;
 use crate::sweep::Sweep;
 
-/// Cells up to this number have their limits told one by one.
+/// Up to this number of cells, the limit of each is stated.
 const CELLS_TOLD_MAX: usize = 6;
-/// Lines of a chart up to this number are told one by one.
+/// Up to this number of lines of a chart, each is described.
 const LINES_TOLD_MAX: usize = 4;
 /// Advice beyond that many sentences is not read.
 const ADVICE_MAX: usize = 5;

@@ -258,7 +258,7 @@ pub(crate) fn fact<'a>(entry: &'a Entry, name: &str) -> &'a str {
     entry.facts.get(name).map_or("", String::as_str)
 }
 
-/// Files that are no records, of which a list names so many.
+/// The unreadable files that a list names, at most `most` of them.
 pub(crate) fn named(unreadable: &[Unreadable], most: usize) -> &[Unreadable] {
     &unreadable[..unreadable.len().min(most)]
 }

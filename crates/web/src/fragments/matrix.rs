@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// What is listed after runs of these cells and repetitions, with so many responses.
+    /// What is listed after these runs, each a cell, a repetition and a number of responses.
     fn listed(of: &CellOf, made: &[(usize, u32, u64)], phase: Phase) -> String {
         let (live, mut runs) = (Live::default(), Runs::default());
         for (run, (cell, repetition, responses)) in (1..).zip(made) {

@@ -222,7 +222,7 @@ fn graceful_close_ends_the_stream_behind_its_octets() {
     assert_eq!(
         events(&mut pair.server),
         [(server, RESET)],
-        "nobody reads any more"
+        "the client no longer reads"
     );
     assert_eq!(
         pair.server.send_bytes(server, b"?"),

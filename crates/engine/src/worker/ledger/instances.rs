@@ -1,4 +1,4 @@
-//! Responses by the server instance that sent them, told apart by their NSID (RFC 5001).
+//! Responses by the server instance that sent them, as identified by its NSID (RFC 5001).
 //!
 //! Only if queries request it. The first response of an instance costs an allocation. Later ones
 //! are looked up by the bytes of the identifier, beginning with the instance that answered last.
@@ -7,7 +7,7 @@ use load::Plan;
 use measure::instances::{EACH_MAX, Instance, Instances};
 use proto::response;
 
-/// The octets of an identifier by which instances are told apart.
+/// Octets of an identifier that are compared; the rest is ignored.
 const OCTETS_MAX: usize = 64;
 
 /// What a worker counted by instance.

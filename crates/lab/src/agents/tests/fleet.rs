@@ -497,7 +497,7 @@ impl Scene {
         let groups = requests(self);
         let simulation = self.simulation();
         let world = World::new(simulation.world.clone());
-        // Nobody starts it: the target only wants to know when the run is.
+        // It is never started: the target only needs it to know when the run is.
         let of_target = Arc::new(Control::new(1));
         let targets = Target::open_all(&groups, &simulation, (&world, &of_target)).unwrap();
         let targets: Vec<_> = targets.into_iter().map(RefCell::new).collect();

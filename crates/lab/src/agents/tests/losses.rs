@@ -49,7 +49,7 @@ enum Expected {
     Checkpoint,
     /// No result: it happened before there was one.
     Nothing,
-    /// Nobody to say so.
+    /// No lead is left to report one.
     NoLead,
 }
 
@@ -58,7 +58,7 @@ fn expected(fault: Fault, stage: Stage) -> Expected {
         Fault::LeadKilled => Expected::NoLead,
         Fault::Nothing | Fault::Slow(_) | Fault::LeadStopped(_) => Expected::Whole,
         Fault::AgentStopped(EIGHT_SECONDS) => Expected::Whole,
-        // Its record comes all the same.
+        // Its record still arrives.
         Fault::CutToAgent if stage == Stage::Drain => Expected::Whole,
         // It is not missed before the first checkpoint.
         Fault::CutToAgent if stage == Stage::WarmUp => Expected::Checkpoint,
@@ -160,11 +160,11 @@ fn all_begin_at_once_whatever_their_clocks_show() {
     );
 }
 
-/// One that hears of the start when it is over does not begin.
+/// An agent that receives the start too late does not begin.
 #[test]
 fn an_agent_that_hears_too_late_of_the_start_does_not_begin() {
     let mut scene = Scene::new(Fault::Nothing, Stage::Armed);
-    // It says that it is awake, and stands still when it is to hear of the start.
+    // It reports that it is awake, and is stopped when the start should reach it.
     let later = Duration::from_millis(30);
     scene.faults = vec![(
         VICTIM,

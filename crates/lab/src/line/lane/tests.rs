@@ -44,7 +44,7 @@ fn passed(asked: Impairment, seed: u64, arrivals: &[(u64, usize)]) -> (Vec<(u32,
     (left, lane.account(0))
 }
 
-/// So many packets of 100 octets, one each microsecond.
+/// `packets` packets of 100 octets, one each microsecond.
 fn steady(packets: u64) -> Vec<(u64, usize)> {
     (0..packets).map(|number| (number * 1_000, 100)).collect()
 }

@@ -21,7 +21,7 @@ const DATAGRAMS_MAX: usize = 16;
 /// Makes one connection and closes it again.
 ///
 /// # Errors
-/// Nobody answers, or the handshake fails.
+/// The target does not respond, or the handshake fails.
 pub(super) fn check(request: &RunRequest, tls: &TlsRequest) -> Result<(), RunError> {
     let plan = &request.plan;
     let io = |error: std::io::Error| unreachable(&error, plan.target, plan.transport);

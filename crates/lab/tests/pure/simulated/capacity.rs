@@ -19,9 +19,9 @@ struct Stalled {
     of_server: f64,
     of_generator: f64,
     length_ms: u64,
-    /// The trial in which the server stands still, whatever chance says, when and how long.
+    /// The trial in which the server stalls regardless of chance, when, and how long.
     outage: Option<(usize, u64, u64)>,
-    /// It does so in every trial from that rate on, too.
+    /// The server also does so in every trial from this rate on.
     outage_from: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ impl Stalled {
         (self.state >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// When a side stands still in a trial, if it does.
+    /// When a side stalls in a trial, if it does.
     fn stall(&mut self, share: f64) -> Option<u64> {
         let (is_stalled, at) = (self.chance() < share, self.chance());
         is_stalled.then_some((at * TRIAL_MS as f64) as u64)

@@ -33,8 +33,8 @@ fn over(transport: Transport) -> Sim {
     Sim::seed(5).over(transport).one_way_delay_ms(1)
 }
 
-/// Asserts that so many connections were attempted, all became usable, and the target accepted
-/// them all.
+/// Asserts that `connections` connections were attempted, all became usable, and the target
+/// accepted them all.
 #[track_caller]
 fn assert_opened(run: &Run, transport: Transport, connections: u64) {
     let counts = run.record.connections();
@@ -153,7 +153,7 @@ fn pipelining_depth_bounds_what_a_closed_loop_has_in_flight() {
         let run = sim.plan(|plan| plan.interval = ms(2)).run();
         // Eight every 102 ms, the last of them at 1.938 s.
         assert_eq!((run.offered(), run.responses()), (160, 160), "{transport}");
-        // Queries that nobody could carry are not offered in a closed loop.
+        // A closed loop offers no queries that no stream can carry.
         assert_eq!(run.counts().waited_for_stream, 0, "{transport}");
         assert_in_flight(&run, 8.0);
     }

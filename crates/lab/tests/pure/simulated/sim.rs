@@ -223,7 +223,7 @@ impl Sim {
         self
     }
 
-    /// Ends after so many queries and by nothing else.
+    /// Ends after `queries` queries, and for no other reason.
     pub(crate) fn queries(mut self, queries: u64) -> Sim {
         self.plan.queries_max = Some(queries);
         self.plan.duration = None;
@@ -321,8 +321,8 @@ impl Sim {
         self
     }
 
-    /// This share of the connections resumes its client's session, with early data of which the
-    /// target takes so many octets.
+    /// This share of the connections resumes its client's session, with early data, of which the
+    /// target accepts `octets_max` octets.
     pub(crate) fn resuming_early(mut self, share: f64, octets_max: u32) -> Sim {
         self.tls_resume = share.to_string().parse().unwrap();
         self.early_octets_max = octets_max;

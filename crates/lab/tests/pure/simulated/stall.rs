@@ -9,7 +9,7 @@ use crate::sim::{Run, Sim, TARGET, assert_near, ms, ns};
 
 const RATE_QPS: f64 = 1_000.0;
 
-/// Ten seconds in which the target stands still for one.
+/// Ten seconds, for one of which the target stalls.
 fn stalled(sim: Sim) -> Run {
     let sim = sim.clients(10).one_way_delay_ms(1).duration_ms(10_000);
     let sim = sim.behaviour(|behaviour| {

@@ -16,7 +16,7 @@ use crate::sim::{Run, Sim, TARGET, ms, ns};
 const SECOND: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 54));
 const THIRD: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 55));
 
-/// Clients of the first so many servers, with these times of attempts; a round trip takes 10 ms.
+/// Clients of the first `servers` servers, with these times of attempts; a round trip takes 10 ms.
 fn asking_again(sim: Sim, servers: usize, waits: Vec<Duration>) -> Sim {
     let sim = sim.one_way_delay_ms(5);
     sim.plan(|plan| {
@@ -116,7 +116,7 @@ fn schedule_of_glibc_with_three_servers_is_kept_to_the_nanosecond() {
 fn server_that_comes_back_answers_the_next_attempt() {
     let sim = asking_again(Sim::seed(4).rate(1.0), 1, vec![ms(3_000), ms(3_000)]);
     let run = sim.target_dead(0, 2_000).run();
-    // With one server there is no other to go to when nobody listens.
+    // With one server there is no other to try when it does not listen.
     assert_eq!(run.counts().port_unreachable, 1);
     assert_eq!(latency(&run), (ns(3_010), ns(3_010)));
     assert_eq!(stub(&run).responses_by_attempt, [0, 1]);

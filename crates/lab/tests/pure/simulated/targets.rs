@@ -1,4 +1,4 @@
-//! Several targets: what each was asked, and what it did, is told apart and adds up.
+//! Several targets: the queries and results of each are counted separately and add up.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -61,7 +61,7 @@ impl Load {
                 let uri = "https://localhost/dns-query";
                 Arc::new(DohRequest::new(Method::Post, uri, &[]).unwrap())
             }),
-            // Nobody is asked before an address is given.
+            // No query is sent before a test gives the address.
             ..Plan::new(
                 SocketAddr::from((Ipv4Addr::LOCALHOST, 53)),
                 transport,
@@ -385,7 +385,7 @@ impl Ran {
         self.counts().sent + self.record.warmup.counts.sent
     }
 
-    /// Asserts that so many queries were offered and every one was answered.
+    /// Asserts that `offered` queries were offered and every one was answered.
     #[track_caller]
     pub(crate) fn assert_all_answered(&self, offered: u64) {
         let counts = self.counts();

@@ -54,7 +54,7 @@ fn check_answered(seen: &Seen, transport: Transport) {
     assert_eq!(seen.connections.closed_by_client, clients, "{context}");
 }
 
-/// Asserts that so many connections were attempted, and that all became usable and were accepted.
+/// Asserts that `attempted` connections were attempted, and all became usable and were accepted.
 #[track_caller]
 fn check_connections(seen: &Seen, transport: Transport, attempted: u64) {
     let (connections, context) = (&seen.connections, &seen.context);

@@ -18,12 +18,12 @@ fn load(transport: Transport) -> Load {
     })
 }
 
-/// What becomes of a target in mid run. Each step is taken when what the one before it has to show
-/// has been seen, however long that takes.
+/// The stages of a target that dies in mid-run. Each begins once the effects of the one before it
+/// have been seen, however long that takes.
 enum Fate {
-    /// It answers; so many responses have been seen.
+    /// It responds; the number of responses seen so far.
     Alive(u64),
-    /// It is gone; the number of losses seen since.
+    /// It is gone; the number of losses seen since then.
     Gone(u64),
     /// It was started again.
     Back,
@@ -59,7 +59,7 @@ impl Fate {
     }
 }
 
-/// Runs until the fate of its target is told.
+/// Runs until all stages of its target have been seen.
 fn run_to_fate(
     load: Load,
     address: SocketAddr,

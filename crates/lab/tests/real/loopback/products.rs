@@ -223,10 +223,10 @@ fn check_rights(target: &RunningServer) {
     target.behind().into_iter().for_each(check_rights);
 }
 
-/// Servers count a query when they have answered it: so many may be in between.
+/// Servers count a query after they have answered it: this many may still be uncounted.
 const BEING_COUNTED: u64 = 10;
 
-/// The product, told to count if it has to be told.
+/// The product, configured to count queries if it does not by default.
 fn telling(product: &'static Product) -> Cell {
     let cell = Cell::new(product, zone());
     match product.factors.iter().any(|it| it.name == "statistics") {

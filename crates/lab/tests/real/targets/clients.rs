@@ -209,7 +209,7 @@ fn ask_with_curl(way: (Way, SocketAddr), asked: &Asked<'_>, flag: &str, version:
     cases.len() as u64
 }
 
-/// The handshake alone: chain and name are verified, and `openssl` is told of the ALPN it offers.
+/// The handshake alone: chain and name are verified, and `openssl` offers this ALPN protocol.
 fn shake_hands(at: SocketAddr, asked: &Asked<'_>, alpn: &str) {
     let output = Command::new("openssl")
         .args(["s_client", "-connect", &at.to_string(), "-alpn", alpn])

@@ -293,8 +293,8 @@ fn early_data_is_read_once_by_an_openssl_server_that_takes_it_and_by_one_that_do
     }
 }
 
-/// A server of ours that reads a line from each of so many clients, answers and closes; what it
-/// read.
+/// Starts a server of ours that reads a line from each of `clients` clients, answers and closes;
+/// returns its address, and the thread that yields the lines.
 fn serve(config: Arc<ServerConfig>, clients: usize) -> (SocketAddr, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

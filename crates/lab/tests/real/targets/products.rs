@@ -22,7 +22,7 @@ fn check(product: &'static Product) {
         ways,
     });
     for (way, queries) in asked {
-        assert!(queries > 0, "nobody asked {} over {way:?}", product.name);
+        assert!(queries > 0, "no queries to {} over {way:?}", product.name);
     }
 }
 

@@ -98,9 +98,9 @@ fn responder_answers_other_clients_over_all_its_transports_and_counts_their_quer
     });
     let counters = target.serving.stop();
     let http = asked.last().map_or(0, |(_, queries)| *queries);
-    assert!(http > 0, "nobody asked without TLS");
+    assert!(http > 0, "no queries without TLS");
     for (transport, (_, queries)) in OVER.into_iter().zip(asked) {
-        assert!(queries > 0, "nobody asked over {transport}");
+        assert!(queries > 0, "no queries over {transport}");
         let queries = match transport {
             Transport::Doh2 => queries + http,
             _ => queries,

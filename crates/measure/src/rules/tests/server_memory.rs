@@ -23,9 +23,9 @@ fn a_server_at_its_limit_of_memory_is_told_with_what_came_of_it() {
     assert_eq!(full.as_deref(), Some(seen));
     assert_eq!(told_of(30.0, &[]), None);
     let killed = [("group.killed", SeriesKind::Counter, 0.2)];
-    let told = told_of(30.0, &killed).expect("is told");
+    let told = told_of(30.0, &killed).expect("a finding");
     assert!(told.contains("for lack of memory, 2 times"), "{told}");
     let pages = [("faults.major", SeriesKind::Counter, 500.0)];
-    let told = told_of(30.0, &pages).expect("is told");
+    let told = told_of(30.0, &pages).expect("a finding");
     assert!(told.contains("it waited for 500 pages a second"), "{told}");
 }

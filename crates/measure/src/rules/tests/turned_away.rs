@@ -13,8 +13,8 @@ struct Second {
     admitted: u64,
 }
 
-/// Thirty seconds of an open loop over TCP, with a query for each connection; as many as were not
-/// admitted waited for a connection in vain.
+/// Thirty seconds of an open loop over TCP, with one query for each connection. The query of each
+/// connection that was not admitted timed out while it waited for one.
 fn attempts(of: impl Fn(u64) -> Second) -> RunRecord {
     let seconds: Vec<Second> = (0..30).map(of).collect();
     let each = (0..30).zip(&seconds);

@@ -5,7 +5,7 @@ use super::*;
 
 const ACK: u8 = flag::ACK;
 
-/// The octets end both a client's and a server's connection with this code, and the peer is told.
+/// The octets end both a client's and a server's connection with this code, sent in a GOAWAY.
 fn check_connection_error(octets: &[u8], code: ErrorCode) {
     let mut client = asking();
     let error = client.receive(octets).unwrap_err();

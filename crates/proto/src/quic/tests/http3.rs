@@ -266,6 +266,6 @@ fn response_without_end_is_given_up_with_its_status() {
     assert_eq!(
         world.served.last(),
         Some(&Served::Cancelled(key, stream)),
-        "the server is told"
+        "the server learns of it"
     );
 }

@@ -164,6 +164,6 @@ mod tests {
         }
         drop(others);
         let left = READY.with_borrow(|ready| ready.slots.iter().flatten().count());
-        assert!(left <= 1, "{left} keys of nobody");
+        assert!(left <= 1, "{left} keys without an owner");
     }
 }

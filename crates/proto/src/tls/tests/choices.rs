@@ -174,7 +174,7 @@ fn name_is_sent_unless_it_is_not_to_be() {
         let is_sent = hello.windows(11).any(|octets| octets == b"dns.example");
         assert_eq!(is_sent, sni);
         let pair = established(&options);
-        assert!(pair.is_established(), "verified by the name all the same");
+        assert!(pair.is_established(), "verified by the name in both cases");
     }
 }
 

@@ -137,8 +137,8 @@ proptest! {
     }
 }
 
-/// Sends a client these records, sealed or as they are; returns what it made of them: its failure,
-/// its plaintext, and what the server was told.
+/// Sends a client these records, sealed or as they are; returns the client's state or failure, its
+/// plaintext, and the server's state or failure.
 fn outcome(
     client_stock: bool,
     suite: CipherSuite,

@@ -49,7 +49,7 @@ fn section_4_2_mismatch_is_fatal_and_names_the_pin_there_is() {
         }
         other => panic!("{other}"),
     }
-    assert!(pair.server_progress.is_err(), "the server is told");
+    assert!(pair.server_progress.is_err(), "the server is alerted");
 }
 
 #[test]

@@ -471,7 +471,7 @@ fn requests_beyond_the_limit_on_streams_are_refused() {
         config.doh_streams_max = 5;
         config.behaviour.delay = Delay::Constant(ms(1));
     });
-    assert_eq!(doh.http2.streams_free(), 5, "the client is told");
+    assert_eq!(doh.http2.streams_free(), 5, "the client knows the limit");
     doh.ask(0..5);
     let sent = doh
         .http2

@@ -8,7 +8,7 @@ use crate::sim::{Run, Sim, ms, ns};
 
 const QUIC: [Transport; 2] = [Transport::Doq, Transport::Doh3];
 
-/// One client over a target that allows so many streams at once, or altogether.
+/// One client and a target that allows `streams` streams at once, or in total if `are_final`.
 fn allowed(transport: Transport, streams: u32, are_final: bool) -> Sim {
     over(transport).responder(|responder| {
         responder.quic_streams_max = streams;

@@ -37,7 +37,7 @@ fn sim(transport: Transport) -> Sim {
     sim.one_way_delay_ms(1).duration_ms(3_000)
 }
 
-/// A server that does so many queries a second at most.
+/// A server with one worker, which needs 500 us for a query.
 fn busy_server(transport: Transport) -> Sim {
     sim(transport).responder(|responder| {
         responder.service = Some(ServiceModel {

@@ -96,8 +96,8 @@ pub(super) fn each(check: impl Fn(&Bed, Transport)) {
     }
 }
 
-/// A driver that the machine forbids is left out, and it is said why. As root nothing should
-/// forbid one, so that there it is a failure, unless whoever starts the test knows of it.
+/// Leaves out a driver that the machine forbids, and prints why. Root should be allowed every
+/// driver, so there it is a failure, unless the variable [`FORBIDDEN`] lists the driver.
 fn leave_out(name: &str, reason: &io::Error) {
     // Past the harness, which keeps what a test that passes prints.
     let _ = writeln!(io::stderr(), "not tried on {name}: {reason}");
@@ -166,7 +166,7 @@ impl Bed {
         Seen::new(context, record, target)
     }
 
-    /// Runs a load against an address where nobody listens; none where that is not modelled.
+    /// Runs a load against an address without a listener; none where that is not modelled.
     pub(super) fn run_alone(&self, load: Load) -> Option<Seen> {
         let transport = load.plan.transport;
         let record = match self {
