@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::asked::Asked;
+use crate::gap::Gap;
 use crate::http::Credentials;
 use crate::network::Network;
 use crate::open::{Opened, open};
@@ -17,8 +18,10 @@ use crate::stream::{Allowance, Limits};
 
 /// Ports of a program that are tried for statistics, at most.
 const PORTS_MAX: usize = 8;
-/// How long each may take to answer.
-const TIME_MAX: Duration = Duration::from_millis(500);
+/// How long each place may take to answer at first: most do so at once, and some never.
+const FIRST: Duration = Duration::from_millis(500);
+/// How long those may take that did not: the host may be busy.
+const AGAIN: Duration = Duration::from_secs(3);
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -80,13 +83,24 @@ pub fn find(target: SocketAddr) -> Found {
             .push(format!("`{name}` is a product without a profile")),
         Some(profile) => {
             let (places, refused) = places(profile, &program);
-            match places.into_iter().find(answers) {
+            let (answering, slow) = answering(places);
+            match answering {
                 Some(asked) => found.asked.push(asked),
                 None => {
-                    found.notes.push(format!(
-                        "{} offers no statistics (it takes {})",
-                        profile.product, profile.set_up
-                    ));
+                    let product = profile.product;
+                    found.notes.push(match slow.first() {
+                        None => format!(
+                            "{product} offers no statistics (it takes {})",
+                            profile.set_up
+                        ),
+                        Some(slow) => format!(
+                            "{product} did not answer at {} within {} s: if it has statistics \
+                             there, give --observe {},timeout=10s",
+                            slow.place,
+                            AGAIN.as_secs(),
+                            slow.shown()
+                        ),
+                    });
                     found.notes.extend(refused);
                 }
             }
@@ -138,18 +152,34 @@ fn sockets(program: &Program, asked: impl Fn(String) -> Asked) -> (Vec<Asked>, V
     (places, refused)
 }
 
-/// True if it is what it is taken for: the server answers, with series of the profile.
-fn answers(asked: &Asked) -> bool {
+/// The first of the places that answers, and without one those that were too slow to tell.
+fn answering(mut places: Vec<Asked>) -> (Option<Asked>, Vec<Asked>) {
+    for time in [FIRST, AGAIN] {
+        let mut slow = Vec::new();
+        for asked in places {
+            match answers(&asked, time) {
+                Ok(true) => return (Some(asked), Vec::new()),
+                Err(Gap::Slow(_)) => slow.push(asked),
+                Ok(false) | Err(_) => {}
+            }
+        }
+        places = slow;
+    }
+    (None, places)
+}
+
+/// Whether it is what it is taken for: the server answers, with series of the profile.
+fn answers(asked: &Asked, time: Duration) -> Result<bool, Gap> {
     let mut picker = Picker::new(asked.profile, &[], Vec::new());
     let Ok(Opened::Source(mut source)) = open(asked, &picker) else {
-        return false;
+        return Ok(false);
     };
     let allowance = Allowance::starting_now(Limits {
-        time: TIME_MAX,
+        time,
         ..Limits::default()
     });
-    let answer = source.read(&allowance);
-    answer.is_ok_and(|answer| !picker.pick(&answer.reading).is_empty())
+    let answer = source.read(&allowance)?;
+    Ok(!picker.pick(&answer.reading).is_empty())
 }
 
 /// Where a socket that is bound to all addresses is reached from here.
@@ -169,5 +199,27 @@ impl Asked {
             credentials,
             ..self
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use testing::ports::ClosedTcpPort;
+
+    use super::*;
+
+    #[test]
+    fn place_that_never_answers_is_slow_and_one_that_refuses_is_not() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed = ClosedTcpPort::new();
+        let profile = profiles::by_name("coredns").unwrap();
+        let asked = |at: SocketAddr| Asked::new(profile, format!("http://{at}"));
+        let silent_at = silent.local_addr().unwrap();
+        let (found, slow) = answering(vec![asked(closed.address()), asked(silent_at)]);
+        assert!(found.is_none());
+        let places: Vec<&str> = slow.iter().map(|it| it.place.as_str()).collect();
+        assert_eq!(places, [format!("http://{silent_at}")]);
     }
 }
