@@ -147,7 +147,7 @@ fn output_over_udp_has_the_lines_of_dnsperf() {
     for options in [
         "",
         "-n 3",
-        "-l 0.5 -n 2",
+        "-l 60.5 -n 2",
         "-c 4 -T 2 -q 20",
         "-e -D",
         "-f inet",
