@@ -314,46 +314,6 @@ fn filter(end: &Namespace, hook: &str, rule: &str) {
     execute(end, &format!("nft add rule inet test filter {rule}"));
 }
 
-#[test]
-fn a_limit_on_new_connections_is_neither_an_outage_nor_the_servers() {
-    if !may_lay() {
-        return;
-    }
-    let run = |verdict: &str, queries_max| {
-        let wire = Wire::lay();
-        let syns = "tcp flags & (syn|ack) == syn limit rate over 50/second burst 5 packets";
-        filter(&wire.far, "input", &format!("{syns} {verdict}"));
-        let load = load(Transport::Tcp).rate(250.0).clients(20).plan(|plan| {
-            plan.duration = Some(ms(4_000));
-            plan.timeout = ms(2_000);
-            plan.connections.queries_max = Some(queries_max);
-        });
-        wire.run(load, |_| {}, |_| {})
-    };
-    let expected = |name, limit, evidence| Expected {
-        name,
-        limit,
-        evidence,
-        topic: "connection attempts",
-        cure: "--queries-per-connection 100",
-    };
-    let rejecting = expected(
-        "a limit on new connections that rejects",
-        Limit::Network,
-        "new connections were admitted a second, however many were attempted",
-    );
-    let reject = "reject with tcp reset";
-    let dropping = expected(
-        "a limit on new connections that drops",
-        Limit::Unknown,
-        "got no answer to their SYN; those that were established answered at once",
-    );
-    together(&[
-        &|| rejecting.check(|| run(reject, 1), || run(reject, 100), &[Limit::Rate]),
-        &|| dropping.check_alone(|| run("drop", 1)),
-    ]);
-}
-
 /// A zone with a name whose answer takes three segments.
 fn long_zone() -> Arc<Zone> {
     let strings = format!("\"{}\" ", "x".repeat(250)).repeat(12);
