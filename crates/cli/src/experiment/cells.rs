@@ -13,7 +13,7 @@ use super::file::{Axis, Experiment, Level};
 use super::hooks::Hooks;
 use super::operation::{self, Timing};
 use super::servers::{NOT_STARTED, ServerCell};
-use crate::args::{Given, RunArguments};
+use crate::args::{Given, RunArguments, flags};
 use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::shell::quoted;
@@ -288,6 +288,7 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
         })
     };
     let mut cells: Vec<Turn> = all.into_iter().map(cell).collect();
+    fit_transports(&mut cells, &experiment.flags);
     if experiment.twins > cells.len() {
         return Err(Failure::usage(
             format!("`aa` is {}, of {} cells", experiment.twins, cells.len()),
@@ -298,6 +299,28 @@ fn cells(experiment: &Experiment) -> Result<Vec<Turn>, Failure> {
     cells.extend(twins);
     check_names(&cells)?;
     Ok(cells)
+}
+
+/// Leaves out of each cell the keys of `[run]` that only the transports of other cells have. A key
+/// that no cell's transport has stays, and is refused.
+fn fit_transports(cells: &mut [Turn], of_all: &[Given]) {
+    let all: Vec<Transport> = cells.iter().map(transport).collect();
+    for (cell, own) in cells.iter_mut().zip(&all) {
+        let is_for_others = |given: &Given| {
+            of_all.contains(given)
+                && flags::find(&given.name)
+                    .is_some_and(|flag| !flag.suits(*own) && all.iter().any(|it| flag.suits(*it)))
+        };
+        cell.flags.retain(|given| !is_for_others(given));
+    }
+}
+
+/// The transport of a cell; what is no transport is refused later.
+fn transport(cell: &Turn) -> Transport {
+    let given = cell.flags.iter().find(|given| given.name == "transport");
+    let word = given.and_then(|given| given.values.first());
+    word.and_then(|word| word.parse().ok())
+        .unwrap_or(Transport::Udp)
 }
 
 /// The cell with one more thing decided; later flags go before earlier ones.

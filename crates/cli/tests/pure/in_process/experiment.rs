@@ -93,6 +93,38 @@ fn an_experiment_with_an_error_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn keys_of_run_go_to_the_transports_that_have_them() {
+    let folder = Folder::new("experiment-transports");
+    let plan = |transports: &str, more: &str| {
+        let text = format!(
+            "order = \"listed\"\n[run]\ndriver = \"sim\"\ntls-resume = \"always\"\n\
+             queries-per-connection = 5\n[matrix]\ntransport = [{transports}]\n{more}"
+        );
+        let file = folder.write("experiment.toml", text);
+        throng(&format!("experiment plan {file}"))
+    };
+    // The plan ends with the command line of its first run.
+    for (transports, has_connections, has_tls) in [
+        (r#""udp", "tcp", "dot""#, false, false),
+        (r#""tcp", "dot", "udp""#, true, false),
+        (r#""dot", "udp""#, true, true),
+    ] {
+        let text = plan(transports, "").succeeded();
+        let first = text.lines().last().unwrap();
+        assert_eq!(
+            first.contains("--queries-per-connection"),
+            has_connections,
+            "{first}"
+        );
+        assert_eq!(first.contains("--tls-resume"), has_tls, "{first}");
+    }
+    // What no transport has, and what is asked of a cell itself, is refused.
+    plan(r#""udp", "tcp""#, "").refused_with("--tls-resume has no effect", "--transport dot");
+    let variant = "[[variants]]\nlabel = \"a\"\ntls-version = \"1.3\"\n";
+    plan(r#""udp", "dot""#, variant).refused_with("--tls-version has no effect", "--transport dot");
+}
+
+#[test]
 fn label_that_is_too_long_for_the_name_of_a_record_is_refused() {
     let folder = Folder::new("experiment-long");
     let label = "long".repeat(60);
