@@ -9,7 +9,9 @@ use measure::condition::{
     Bound, Check, Condition, ConditionError, ConditionRecord, Criterion, Outcome,
 };
 use measure::{AbComparison, RunRecord};
+use report::Answer;
 
+use crate::args::Format;
 use crate::args::compare::{ConditionArguments, Undecided};
 use crate::failure::{CONDITION_FAILED, Failure};
 use crate::records::{Destination, Links};
@@ -62,14 +64,14 @@ impl Gate {
 
     /// As [`Gate::conclude`] for what a result decides by itself. Without `--undecided fail` it
     /// fails nothing, and without a file either it is in the result alone.
-    pub(crate) fn conclude_result(
+    pub(crate) fn conclude_answer(
         &self,
-        command: &str,
-        results: &[ConditionRecord],
-        printed: &str,
+        answer: &Answer,
+        (format, text): (Format, &str),
     ) -> Result<bool, Failure> {
+        let printed = format.excerpt(text);
         match self.is_strict || self.junit.is_some() {
-            true => self.conclude(command, results, printed),
+            true => self.conclude(answer.command(), answer.decisions(), printed),
             false => Ok(false),
         }
     }

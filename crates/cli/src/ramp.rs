@@ -11,7 +11,6 @@ use measure::ramp::{Ramp, RampPlan, Stop, Watch};
 use report::Answer;
 use settings::{Arrival, ClientArrival, Process};
 
-use crate::args::Format;
 use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
 use crate::conditions::{Gate, exit_code};
@@ -53,21 +52,15 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
     watcher.end(PATIENCE);
     let record = record?;
     let ramp = Ramp::new(&plan, &record, stop.get().copied());
-    let text = hand_over(&record, record_to.as_ref(), |_| {
-        match arguments.run.format {
-            Format::Text => report::ramp::text(&ramp),
-            Format::Json => report::ramp::json(&ramp),
-            Format::Csv => report::ramp::csv(&ramp),
-            Format::Markdown => Answer::Ramp(Box::new(ramp.clone())).markdown("throng ramp"),
-        }
-    })?;
+    let (is_failure, plot) = (ramp.responses == 0, report::ramp::plot(&ramp));
+    let answer = Answer::Ramp(Box::new(ramp));
+    let format = arguments.run.format;
+    let text = hand_over(&record, record_to.as_ref(), |_| format.of(&answer))?;
     if let Some(plot_to) = plot_to {
-        plot_to.write_text(&report::ramp::plot(&ramp))?;
+        plot_to.write_text(&plot)?;
     }
-    let is_failure = ramp.responses == 0;
-    let excerpt = arguments.run.format.excerpt(&text);
-    let has_failed = gate.conclude_result("throng ramp", &[ramp.decision()], excerpt)?;
-    web::finish(page, || web::report_of(Answer::Ramp(Box::new(ramp))));
+    let has_failed = gate.conclude_answer(&answer, (format, &text))?;
+    web::finish(page, || web::report_of(answer));
     Ok(exit_code(is_failure, has_failed))
 }
 

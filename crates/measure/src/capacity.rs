@@ -66,6 +66,9 @@ pub struct Capacity {
     pub ended_by: EndedBy,
     /// How long all trials took together.
     pub elapsed_ns: u64,
+    /// Whether the result says what it was measured for: passed where it does, else undecided.
+    #[serde(default)]
+    pub decisions: Vec<ConditionRecord>,
     /// What a reader of the answer must know, one sentence each.
     pub notes: Vec<String>,
 }
@@ -522,26 +525,11 @@ pub struct Found<'a> {
 }
 
 impl Capacity {
-    /// Whether the search found the target's limit, or that it is beyond the range.
-    pub fn decision(&self) -> ConditionRecord {
-        let is_decided = match self.ended_by {
-            EndedBy::Found => !self.answer.limit.is_doubtful(),
-            EndedBy::RangeEnd | EndedBy::NothingPassed => true,
-            EndedBy::Generator
-            | EndedBy::Contradictory
-            | EndedBy::Time
-            | EndedBy::Refused
-            | EndedBy::Interrupted => false,
-        };
-        let evidence = self.answer.evidence.join("; ");
-        let found = format!("the limit is {}: {evidence}", self.answer.limit.name());
-        ConditionRecord::of_result("the search found the capacity", is_decided, found)
-    }
-
     /// Puts together what was found.
     pub fn new(plan: &CapacityPlan, found: Found<'_>) -> Self {
         let answer = Answer::of(plan, &found);
         let notes = notes(plan, &answer, &found);
+        let decision = decision(&answer, found.ended_by);
         let Found {
             search,
             first,
@@ -569,6 +557,7 @@ impl Capacity {
             trials,
             ended_by: found.ended_by,
             elapsed_ns: found.elapsed_ns,
+            decisions: vec![decision],
             notes,
         }
     }
@@ -582,6 +571,22 @@ impl Capacity {
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(Capacity).to_value()
     }
+}
+
+/// Whether the search found the target's limit, or that it is beyond the range.
+fn decision(answer: &Answer, ended_by: EndedBy) -> ConditionRecord {
+    let is_decided = match ended_by {
+        EndedBy::Found => !answer.limit.is_doubtful(),
+        EndedBy::RangeEnd | EndedBy::NothingPassed => true,
+        EndedBy::Generator
+        | EndedBy::Contradictory
+        | EndedBy::Time
+        | EndedBy::Refused
+        | EndedBy::Interrupted => false,
+    };
+    let evidence = answer.evidence.join("; ");
+    let found = format!("the limit is {}: {evidence}", answer.limit.name());
+    ConditionRecord::of_result("the search found the capacity", is_decided, found)
 }
 
 fn latency_at(value: f64, trials: &[Trial]) -> Vec<LatencyAt> {

@@ -51,6 +51,10 @@ pub struct Comparison {
     pub transports: Vec<Contender>,
     /// From each transport to the next, then from the first to each that is not next to it.
     pub costs: Vec<Cost>,
+    /// Whether the figures decide what each transport costs against the first: passed where they
+    /// do, else undecided.
+    #[serde(default)]
+    pub decisions: Vec<ConditionRecord>,
     /// What a reader must know before believing the figures, one sentence each.
     pub notes: Vec<String>,
 }
@@ -232,8 +236,10 @@ impl Comparison {
                 cells.iter().any(|cell| has_rate(&cell.record.scenario)),
             ),
             transports,
+            decisions: Vec::new(),
             notes: Vec::new(),
         };
+        comparison.decisions = comparison.decide();
         comparison.notes = notes(&comparison, cells);
         Some(comparison)
     }
@@ -243,9 +249,9 @@ impl Comparison {
         schemars::schema_for!(Comparison).to_value()
     }
 
-    /// Whether the figures decide what each transport costs against the first: not where a limit
-    /// was the generator or is unknown, nor where the ranges of the rates overlap.
-    pub fn decisions(&self) -> Vec<ConditionRecord> {
+    /// Not decided where a limit was the generator or is unknown, nor where the ranges of the rates
+    /// overlap.
+    fn decide(&self) -> Vec<ConditionRecord> {
         let Some((first, others)) = self.transports.split_first() else {
             return Vec::new();
         };

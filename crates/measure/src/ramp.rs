@@ -55,6 +55,9 @@ pub struct Ramp {
     pub verdict: Verdict,
     /// The points measured, in order.
     pub points: Vec<Point>,
+    /// Whether the result says what it was measured for: passed where it does, else undecided.
+    #[serde(default)]
+    pub decisions: Vec<ConditionRecord>,
     /// What a reader must know, one sentence each.
     pub notes: Vec<String>,
 }
@@ -300,16 +303,6 @@ pub fn peak(points: &[Point], lost_share_max: f64) -> Option<Peak> {
 }
 
 impl Ramp {
-    /// Whether the ramp says something about the target.
-    pub fn decision(&self) -> ConditionRecord {
-        let Verdict {
-            limit, evidence, ..
-        } = &self.verdict;
-        let evidence = evidence.join("; ");
-        let found = format!("the limit is {}: {evidence}", limit.name());
-        ConditionRecord::of_result("the ramp found a limit", !limit.is_doubtful(), found)
-    }
-
     /// What `record` showed; `stop` is why the ramp was stopped, if it was.
     pub fn new(plan: &RampPlan, record: &RunRecord, stop: Option<Stop>) -> Self {
         let mut watch = Watch::new(*plan);
@@ -355,6 +348,7 @@ impl Ramp {
             responses: counts.responses,
             lost: counts.lost() - counts.not_sent.total(),
             verdict: record.verdict.clone(),
+            decisions: vec![decision(&record.verdict)],
             notes: notes(plan, record),
             points,
         }
@@ -369,6 +363,17 @@ impl Ramp {
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(Ramp).to_value()
     }
+}
+
+/// Whether the ramp says something about the target.
+fn decision(verdict: &Verdict) -> ConditionRecord {
+    let evidence = verdict.evidence.join("; ");
+    let found = format!("the limit is {}: {evidence}", verdict.limit.name());
+    ConditionRecord::of_result(
+        "the ramp found a limit",
+        !verdict.limit.is_doubtful(),
+        found,
+    )
 }
 
 fn notes(plan: &RampPlan, record: &RunRecord) -> Vec<String> {

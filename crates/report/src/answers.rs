@@ -1,6 +1,7 @@
 //! What a search for a capacity, a ramp, or a comparison found, in every form of a report: each is
 //! a document that its command wrote, and shown again from its file.
 
+use measure::condition::ConditionRecord;
 use measure::{AbComparison, Capacity, Comparison, Ramp};
 use serde::de::DeserializeOwned;
 
@@ -25,6 +26,16 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The command that finds it.
+    pub fn command(&self) -> &'static str {
+        match self {
+            Answer::Capacity(_) => "throng capacity",
+            Answer::Ramp(_) => "throng ramp",
+            Answer::Transports(_) => "throng compare-transports",
+            Answer::Sides(_) => "throng compare",
+        }
+    }
+
     /// Its report as Markdown; `file` keeps it, or is what made it.
     pub fn markdown(&self, file: &str) -> String {
         plain::markdown(&self.document(file))
@@ -66,6 +77,16 @@ impl Answer {
                 version.unwrap_or("unknown")
             )),
         })
+    }
+
+    /// Whether it says what it was measured for. In a comparison of two sides only conditions do.
+    pub fn decisions(&self) -> &[ConditionRecord] {
+        match self {
+            Answer::Capacity(it) => &it.decisions,
+            Answer::Ramp(it) => &it.decisions,
+            Answer::Transports(it) => &it.decisions,
+            Answer::Sides(it) => &it.conditions,
+        }
     }
 
     /// As its command prints it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use proto::time::{parse_duration, parse_duration_or_seconds};
+use report::Answer;
 use serde::{Deserialize, Serialize};
 use settings::Named;
 use settings::number::{parse_count, parse_number};
@@ -29,6 +30,16 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// A result in this form.
+    pub(crate) fn of(self, answer: &Answer) -> String {
+        match self {
+            Format::Text => answer.text(),
+            Format::Json => answer.json(),
+            Format::Csv => answer.csv(),
+            Format::Markdown => answer.markdown(answer.command()),
+        }
+    }
+
     /// What a list of tests has of this result: documents for programs are too long for it.
     pub(crate) fn excerpt(self, text: &str) -> &str {
         match self {

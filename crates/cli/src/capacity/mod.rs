@@ -67,26 +67,19 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
             "interrupted within the first trial: nothing is known",
         ));
     };
-    let json = report::capacity::json(&capacity);
-    let written = answer_to.map_or(Ok(()), |it| it.write_text(&json));
-    let text = match arguments.run.format {
-        Format::Text if trials.are_shown && streams::output_is_terminal() => {
-            report::capacity::text_below_trials(&capacity)
-        }
-        Format::Text => report::capacity::text(&capacity),
-        Format::Json => json,
-        Format::Csv => report::capacity::csv(&capacity),
-        Format::Markdown => {
-            Answer::Capacity(Box::new(capacity.clone())).markdown("throng capacity")
-        }
+    let is_failure = capacity.answer.value.is_none() || !trials.all_kept;
+    let below_trials = (trials.are_shown && streams::output_is_terminal())
+        .then(|| report::capacity::text_below_trials(&capacity));
+    let answer = Answer::Capacity(Box::new(capacity));
+    let written = answer_to.map_or(Ok(()), |it| it.write_text(&answer.json()));
+    let format = arguments.run.format;
+    let text = match below_trials {
+        Some(text) if format == Format::Text => text,
+        _ => format.of(&answer),
     };
     written.and(print(&text))?;
-    let is_failure = capacity.answer.value.is_none() || !trials.all_kept;
-    let excerpt = arguments.run.format.excerpt(&text);
-    let has_failed = gate.conclude_result("throng capacity", &[capacity.decision()], excerpt)?;
-    web::finish(page, || {
-        web::report_of(Answer::Capacity(Box::new(capacity)))
-    });
+    let has_failed = gate.conclude_answer(&answer, (format, &text))?;
+    web::finish(page, || web::report_of(answer));
     Ok(exit_code(is_failure, has_failed))
 }
 

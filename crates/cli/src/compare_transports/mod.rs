@@ -17,7 +17,7 @@ use measure::record::EndedBy;
 use report::Answer;
 use settings::Run;
 
-use crate::args::{CompareTransportsArguments, Format};
+use crate::args::CompareTransportsArguments;
 use crate::conditions::{Gate, exit_code};
 use crate::failure::{Failure, print};
 use crate::metrics;
@@ -72,22 +72,13 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
         ));
     };
     let format = arguments.run.format;
-    let text = match format {
-        Format::Text => report::comparison::text(&comparison),
-        Format::Json => report::comparison::json(&comparison),
-        Format::Csv => report::comparison::csv(&comparison),
-        Format::Markdown => {
-            Answer::Transports(Box::new(comparison.clone())).markdown("throng compare-transports")
-        }
-    };
+    let answer = Answer::Transports(Box::new(comparison));
+    let text = format.of(&answer);
     print(&text)?;
     let in_vain = made.iter().filter(|made| run::is_failure(&made.record));
     let in_vain = in_vain.count() > 0;
-    let (decisions, excerpt) = (comparison.decisions(), format.excerpt(&text));
-    let has_failed = gate.conclude_result("throng compare-transports", &decisions, excerpt)?;
-    web::finish(page, || {
-        web::report_of(Answer::Transports(Box::new(comparison)))
-    });
+    let has_failed = gate.conclude_answer(&answer, (format, &text))?;
+    web::finish(page, || web::report_of(answer));
     Ok(exit_code(in_vain || !all_kept, has_failed))
 }
 

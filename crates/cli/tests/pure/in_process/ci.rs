@@ -114,7 +114,8 @@ fn undecided_results_fail_a_command_only_when_asked() {
             "tcp against udp",
         ),
     ] {
-        let command = format!("{flags} --quiet --driver sim --junit {junit} --undecided");
+        let command =
+            format!("{flags} --quiet --driver sim --format json --junit {junit} --undecided");
         let code = if is_decided { 0 } else { 3 };
         throng(&format!("{command} fail")).ended_with(code);
         let text = fs::read_to_string(&junit).unwrap();
@@ -128,7 +129,11 @@ fn undecided_results_fail_a_command_only_when_asked() {
         };
         let line = format!("{line}{case}: ");
         assert!(finished.stderr.contains(&line), "{}", finished.stderr);
-        finished.succeeded();
+        let document: Value = serde_json::from_str(&finished.succeeded()).unwrap();
+        let outcome = if is_decided { "passed" } else { "undecided" };
+        let decision = &document["decisions"][0];
+        assert_eq!(decision["outcome"], outcome, "{decision}");
+        assert_eq!(decision["condition"], case, "{decision}");
         is_one(
             &fs::read_to_string(&junit).unwrap(),
             0,
