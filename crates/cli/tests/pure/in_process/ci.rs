@@ -216,6 +216,20 @@ fn no_file_is_written_for_junit_without_a_value_or_of_another_command() {
     assert!(fs::metadata("--rate").is_err());
 }
 
+#[test]
+fn a_trusted_scenario_names_the_file_for_mistakes_too() {
+    let folder = Folder::new("ci-trusted");
+    let junit = folder.path("junit.xml");
+    let text = format!("driver = \"sim\"\njunit = \"{junit}\"\nrate = 100\noutstanding = 5\n");
+    let scenario = folder.write("scenario.toml", text);
+    throng(&format!("run {scenario}")).refused();
+    assert!(fs::metadata(&junit).is_err());
+    let finished = throng(&format!("run {scenario} --trust {scenario}"));
+    let stderr = finished.stderr.clone();
+    finished.refused();
+    check_junit(&junit, "run", &stderr);
+}
+
 /// Two groups over two transports.
 const SCENARIO: &str = r#"
 driver = "sim"
