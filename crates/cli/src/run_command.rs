@@ -19,7 +19,11 @@ use crate::{grafana, tui, web};
 
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
-    let runs = scenario::runs(Source::of_command(command)?, &command.run)?;
+    let mut runs = scenario::runs(Source::of_command(command)?, &command.run)?;
+    let points = runs.len() as u64;
+    for group in runs.iter_mut().flat_map(|(_, groups)| groups) {
+        group.runs = points;
+    }
     execute_points(&runs, &watch(), "run")
 }
 

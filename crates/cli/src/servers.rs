@@ -122,6 +122,7 @@ fn prepare_cache(cell: &Cell, server: &RunningServer, questions: &str) -> Result
         captured: None,
         rounds: Rounds::of_all(),
         place: None,
+        runs: 1,
     };
     // A signal ends this process, and the server with it.
     let interrupt = Interrupt::default();

@@ -21,6 +21,7 @@
 //! | [`stub`] | when clients ask again, and which of their servers |
 //! | [`random`] | random numbers of one client |
 //! | [`tls`] | how TLS is asked for, and which share of connections resumes |
+//! | [`LoadMax`] | the most that a plan can send |
 //! | [`local_addresses`] | `127.0.0.0/24` as 254 addresses |
 //! | [`profile`] | how a population of clients asks, and drawing from that |
 //! | [`replay`] | queries of a capture, asked again by the same clients in the same order |
@@ -38,6 +39,7 @@ pub mod client_arrival;
 mod client_order;
 mod connection_policy;
 pub mod line_options;
+mod load_max;
 pub mod local_addresses;
 pub mod name_sets;
 pub mod names_error;
@@ -62,6 +64,7 @@ mod words;
 pub use arrival::{Arrival, Schedule};
 pub use client_arrival::ClientArrival;
 pub use client_order::ClientOrder;
+pub use load_max::LoadMax;
 pub use names_error::NamesError;
 pub use plan::{Plan, ScriptText};
 pub use plan_error::PlanError;

@@ -66,7 +66,8 @@ pub(crate) struct RunArguments {
         help_heading = "Target"
     )]
     pub(crate) transport: Transport,
-    /// Allow a target on a public address: only where you have permission to send load
+    /// Allow a target on a public address: only where you have permission to send load. Not needed
+    /// below 100 queries a second and 1,000 in all
     #[arg(long, help_heading = "Target")]
     pub(crate) allow_public: bool,
     /// Skip the check before the run that the target listens (which sends no DNS query), and

@@ -65,7 +65,9 @@ fn of_one(
     flags.given.retain(|given| is_kept(&given.name));
     flags.transport = transport;
     flags.server = server.into_iter().collect();
-    Group::plain(&flags).map_err(|failure| failure.of(&transport.to_string()))
+    let runs = arguments.transports.len() as u64 * u64::from(arguments.repeat);
+    let group = Group::plain(&flags).map_err(|failure| failure.of(&transport.to_string()))?;
+    Ok(group.of_runs(runs))
 }
 
 /// The servers that `--server` names, and the ports that `--port` gives.

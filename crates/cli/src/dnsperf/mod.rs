@@ -82,7 +82,6 @@ fn show(text: &str) -> Result<(), Complaint> {
 
 fn run(settings: &mut Settings, messages: &Messages) -> Result<(), Complaint> {
     settings.complete()?;
-    request::check_scope(settings, settings.target.ip())?;
     let load = Load::fit(settings, messages);
     let now = jiff::Zoned::now()
         .strftime("%a %b %e %H:%M:%S %Y")
@@ -99,6 +98,7 @@ fn run(settings: &mut Settings, messages: &Messages) -> Result<(), Complaint> {
         return conclude_nothing(settings);
     }
     let request = request::build(settings, set, load)?;
+    request::check_scope(settings, &request)?;
     let singles = Singles::new(settings, messages, &lines);
     let mut display = Intervals::new(settings, &request);
     let record = run_observed(request.clone(), &singles, |progress| display.show(progress))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::TlsSettings;
-use lab::run::{Description, RunRequest, TargetScope, TlsRequest, target_scope};
+use lab::run::{Description, RunRequest, TlsRequest};
 use load::arrival::Arrival;
 use load::plan::OUTSTANDING_PER_CLIENT_MAX;
 use load::{ConnectionPolicy, Plan, QuestionSet, QuestionSource, Resume, TlsAsked};
@@ -19,6 +19,7 @@ use super::args::Settings;
 use super::complaint::{Complaint, Messages};
 use super::questions;
 
+use crate::run::permission;
 use crate::streams;
 
 /// Set to anything but nothing, it allows public targets where the command line cannot be changed.
@@ -97,22 +98,22 @@ pub(super) fn build(
     })
 }
 
-/// Refuses a public target, unless it is allowed.
-pub(super) fn check_scope(settings: &Settings, address: IpAddr) -> Result<(), Complaint> {
+/// Refuses a public target, unless it is allowed or the load is light.
+pub(super) fn check_scope(settings: &Settings, request: &RunRequest) -> Result<(), Complaint> {
     let by_environment =
         streams::variable(ALLOW_PUBLIC_VARIABLE).is_some_and(|value| !value.is_empty());
-    let allowed = settings.long.allow_public || by_environment;
-    if allowed || target_scope(address) != TargetScope::Public {
+    if settings.long.allow_public || by_environment {
         return Ok(());
     }
-    let hint = format!(
-        "load may only be sent where you have permission; if you have it, add -O allow-public or \
-         set {ALLOW_PUBLIC_VARIABLE}=1"
-    );
-    Err(Complaint::new(
-        format!("{address} is a public address"),
-        hint,
-    ))
+    match permission::needed(std::slice::from_ref(request), 1) {
+        None => Ok(()),
+        Some(address) => Err(Complaint::new(
+            format!("{address} is a public address"),
+            permission::hint(&format!(
+                "add -O allow-public or set {ALLOW_PUBLIC_VARIABLE}=1"
+            )),
+        )),
+    }
 }
 
 /// Refuses a local address from which the target cannot be reached.
@@ -240,6 +241,9 @@ fn asked(settings: &Settings) -> Run {
 
 #[cfg(test)]
 mod tests {
+    use load::names_file;
+    use proto::query::QueryOptions;
+
     use super::super::args::{Invocation, Options, parse};
     use super::*;
 
@@ -278,12 +282,26 @@ mod tests {
 
     #[test]
     fn public_targets_need_permission() {
-        let check =
-            |line: &str, address: &str| check_scope(&settings(line), address.parse().unwrap());
+        let check = |line: &str, address: &str| {
+            let mut settings = settings(line);
+            settings.target.set_ip(address.parse().unwrap());
+            let load = Load::fit(&settings, &Messages::default());
+            let questions = names_file::parse_text(b"a.example A", &QueryOptions::default());
+            let request = build(&settings, questions.unwrap(), load).unwrap();
+            check_scope(&settings, &request)
+        };
         assert!(check("", "192.0.2.1").is_ok());
         assert!(check("-O allow-public", "9.9.9.9").is_ok());
         let complaint = check("", "9.9.9.9").unwrap_err();
         assert_eq!(complaint.what, "9.9.9.9 is a public address");
         assert!(complaint.hint.unwrap().contains("permission"));
+        for (line, is_light) in [
+            ("-Q 99 -l 10", true),
+            ("-Q 100 -l 10", false),
+            ("-Q 50 -l 21", false),
+            ("-l 1", false),
+        ] {
+            assert_eq!(check(line, "9.9.9.9").is_ok(), is_light, "{line}");
+        }
     }
 }

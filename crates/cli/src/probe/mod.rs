@@ -108,7 +108,7 @@ fn run_of(
         .is_none()
         .then_some(Duration::from_secs(u64::from(u32::MAX)));
     run.limits.interval = Some(interval.max(run::INTERVAL));
-    Ok(Group::of(flags, run))
+    Ok(Group::of(flags, run).of_runs(1))
 }
 
 /// Queries a second, to the millionth.

@@ -92,6 +92,7 @@ fn request(
     let options = run::message::query_options(&asked)?;
     let (questions, _) = run::names::named_questions(&format!("{question}\n"), &options)?;
     let template = questions.get(0);
+    // No load that needs permission: the last hop's queries are all that reach the server.
     let (target, _) = run::address_of(server, &asked)?;
     let locals = load::plan::expand_local_addresses(&flags.local_address)?;
     Ok(TraceRequest {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use settings::Run;
 
 use super::captured::Captured;
+use super::permission::MANY;
 use crate::args::{Output, RunArguments};
 use crate::failure::Failure;
 
@@ -30,6 +31,8 @@ pub(crate) struct Group {
     pub(crate) rounds: Rounds,
     /// Where the scenario says so; none for a run without scenario.
     pub(crate) place: Option<String>,
+    /// How many runs of that kind the command makes, at most.
+    pub(crate) runs: u64,
 }
 
 impl Group {
@@ -51,7 +54,13 @@ impl Group {
             captured: None,
             rounds: Rounds::of_all(),
             place: None,
+            runs: MANY,
         }
+    }
+
+    /// The same where the command makes that number of runs.
+    pub(crate) fn of_runs(self, runs: u64) -> Self {
+        Group { runs, ..self }
     }
 
     /// Says of a failure which group it is about.

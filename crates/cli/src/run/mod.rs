@@ -10,6 +10,7 @@ mod hosts;
 pub(crate) mod identity;
 pub(crate) mod message;
 pub(crate) mod names;
+pub(crate) mod permission;
 mod prepared;
 pub(crate) mod processes;
 pub(crate) mod profile;
@@ -124,6 +125,7 @@ pub(crate) fn measure_groups(groups: &[Group], runner: &Runner<'_>) -> Result<Ru
     }
     let elsewhere = Elsewhere::of(groups)?;
     let mut prepared = prepare(groups, None)?;
+    permission::check(&prepared.requests, groups[0].runs)?;
     show_shares(&prepared.requests, is_quiet);
     if let Some(elsewhere) = elsewhere {
         let of_run = (groups, is_quiet, shown_each(first));
@@ -183,7 +185,9 @@ fn shown_each(run: &Run) -> Duration {
 
 /// The run as decided, against a server; nothing is sent.
 pub(crate) fn request(group: &Group) -> Result<RunRequest, Failure> {
-    request::against(group)
+    let request = request::against(group)?;
+    permission::check(std::slice::from_ref(&request), group.runs)?;
+    Ok(request)
 }
 
 /// Reads all files that a run needs, and checks what can be checked of it without a network.
@@ -215,6 +219,7 @@ pub(crate) fn check_groups(groups: &[Group]) -> Result<(), Failure> {
     }
     let elsewhere = Elsewhere::of(groups)?;
     let mut prepared = prepare(groups, None)?;
+    permission::check(&prepared.requests, groups[0].runs)?;
     if elsewhere.is_some() {
         // The rest is for the agents to see.
         return Ok(());

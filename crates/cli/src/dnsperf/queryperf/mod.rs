@@ -60,7 +60,6 @@ pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
 
 fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
     let base = &settings.base;
-    request::check_scope(base, base.target.ip())?;
     let load = Load::fit(base, messages);
     let Questions {
         set,
@@ -78,6 +77,7 @@ fn run(settings: &Settings, messages: &Messages) -> Result<(), Complaint> {
     }
     let questions = set.len() as u64;
     let request = request::build(base, set, load)?;
+    request::check_scope(base, &request)?;
     let singles = Singles::new(base, messages, &lines).without_latency();
     let mut intervals = Intervals::new(settings);
     let record = run_observed(request.clone(), &singles, |progress| {

@@ -66,7 +66,6 @@ fn execute(arguments: &[OsString]) -> Result<(), (Complaint, Messages)> {
 
 fn run(settings: &mut Settings, messages: &Messages) -> Result<(), Complaint> {
     settings.complete()?;
-    request::check_scope(&settings.base, settings.base.target.ip())?;
     request::check_families(&settings.base)?;
     let plan = plan(settings, messages);
     let load = Load::fit(&settings.base, messages);
@@ -87,6 +86,7 @@ fn run(settings: &mut Settings, messages: &Messages) -> Result<(), Complaint> {
         return Err(out_of_data());
     }
     let request = request(settings, read.set, load)?;
+    request::check_scope(&settings.base, &request)?;
     let control = lab::run::control(std::slice::from_ref(&request));
     signals::watch(|| {}).stops(&control);
     let mut statuses = Statuses::new(plan, request.plan.queries_max);

@@ -21,7 +21,7 @@ fn an_evaluation_that_makes_no_sense_is_refused() {
             "text file",
         ),
         (
-            "--server 192.88.99.1".to_owned(),
+            "--server 192.88.99.1 --interval 10ms".to_owned(),
             "public address",
             "--allow-public",
         ),

@@ -37,7 +37,7 @@ fn a_ping_that_makes_no_sense_is_refused() {
             "1s",
         ),
         (
-            "a.example --server 192.88.99.1",
+            "a.example --server 192.88.99.1 --interval 10ms",
             "public address",
             "--allow-public",
         ),
