@@ -54,6 +54,22 @@ pub fn mad(values: &[f64]) -> Option<f64> {
     median(&distances)
 }
 
+/// The arithmetic mean; none without values.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The sum of the squares of the distances from a middle.
+pub fn squares(values: &[f64], middle: f64) -> f64 {
+    values.iter().map(|value| (value - middle).powi(2)).sum()
+}
+
+/// The variance of a sample; none of fewer than two values.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    let middle = mean(values)?;
+    (values.len() > 1).then(|| squares(values, middle) / (values.len() - 1) as f64)
+}
+
 /// A copy in ascending order.
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();

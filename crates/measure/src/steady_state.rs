@@ -20,7 +20,7 @@ use crate::interval::Interval;
 use crate::metric::Metric;
 use crate::notation::{counted, rate, seconds};
 use crate::record::RunRecord;
-use crate::statistics::{MAD_TO_DEVIATION, mad, mann_kendall, median, theil_sen};
+use crate::statistics::{MAD_TO_DEVIATION, mad, mann_kendall, mean, median, squares, theil_sen};
 
 #[cfg(test)]
 mod tests;
@@ -320,10 +320,8 @@ fn goes_on(series: &[f64], cut: usize) -> Option<bool> {
     let from_line: Vec<f64> = from_line
         .map(|(value, index)| value - slope * f64::from(index))
         .collect();
-    let scatter = |values: &[f64], middle: f64| {
-        let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
-        (squares / values.len() as f64).sqrt()
-    };
+    let scatter =
+        |values: &[f64], middle: f64| (squares(values, middle) / values.len() as f64).sqrt();
     let of_line = scatter(&from_line, median(&from_line)?);
     let is_straight = of_line <= NEARLY_LEAST * scatter(tail, level);
     Some(is_straight || theil_sen(tail)? / steepness >= 1.0 / 3.0)
@@ -336,11 +334,9 @@ fn mser(series: &[f64]) -> Option<usize> {
     let error = |cut: usize| {
         let rest = &series[cut..];
         let number = rest.len() as f64;
-        let mean = rest.iter().sum::<f64>() / number;
-        let squares: f64 = rest.iter().map(|value| (value - mean).powi(2)).sum();
-        squares / (number * number)
+        Some(squares(rest, mean(rest)?) / (number * number))
     };
-    let errors: Vec<f64> = (0..=longest).map(error).collect();
+    let errors: Vec<f64> = (0..=longest).filter_map(error).collect();
     let least = errors.iter().copied().min_by(f64::total_cmp)?;
     // Chance makes the error of what is steady go up and down: the first that is about as good.
     let cut = errors

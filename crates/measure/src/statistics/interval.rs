@@ -2,7 +2,7 @@
 
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
-use super::{Range, sorted};
+use super::{Range, sorted, variance};
 
 /// An interval that holds the true value with the probability `level`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,10 +95,8 @@ pub fn interval_of_mean(values: &[f64], range: Range, level: f64) -> Option<Conf
 
 /// The standard error of the mean of two values or more.
 pub(super) fn error_of_mean(values: &[f64]) -> f64 {
-    let number = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / number;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (number - 1.0) / number).sqrt()
+    let variance = variance(values).unwrap_or(f64::NAN);
+    (variance / values.len() as f64).sqrt()
 }
 
 /// What [`welch`] found.

@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::interval::{degrees_of_freedom, error_of_mean};
-use super::{ConfidenceInterval, Events, Range};
+use super::{ConfidenceInterval, Events, Range, mean, squares, variance};
 use super::{interval_of_difference, interval_of_mean, interval_of_share};
 
 /// The probability with which a difference that is there is to be found.
@@ -34,10 +34,8 @@ impl Nested {
     /// From the values of each start, a figure that can lie in `range`. None without a value.
     pub fn new(starts: &[Vec<f64>], range: Range, level: f64) -> Option<Nested> {
         let starts: Vec<&Vec<f64>> = starts.iter().filter(|values| !values.is_empty()).collect();
-        if starts.is_empty() {
-            return None;
-        }
-        let means: Vec<f64> = starts.iter().map(|values| mean(values)).collect();
+        let means: Vec<f64> = starts.iter().filter_map(|values| mean(values)).collect();
+        let mean = mean(&means)?;
         let within = within(&starts);
         // Runs alone let means differ by this much (one-way random effects; the harmonic mean of
         // the numbers of runs, where these differ).
@@ -45,7 +43,7 @@ impl Nested {
         let by_runs = within.unwrap_or(0.0) * reciprocals.sum::<f64>() / starts.len() as f64;
         let between = (variance(&means).unwrap_or(0.0) - by_runs).max(0.0);
         Some(Nested {
-            mean: mean(&means),
+            mean,
             between_starts: between.sqrt(),
             within_starts: within.map(f64::sqrt),
             interval: interval_of_mean(&means, range, level),
@@ -114,23 +112,13 @@ impl Nested {
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn squares(values: &[f64]) -> f64 {
-    let middle = mean(values);
-    values.iter().map(|value| (value - middle).powi(2)).sum()
-}
-
-fn variance(values: &[f64]) -> Option<f64> {
-    (values.len() > 1).then(|| squares(values) / (values.len() - 1) as f64)
-}
-
 /// The variance of runs after the same start, of all starts together.
 fn within(starts: &[&Vec<f64>]) -> Option<f64> {
     let free: usize = starts.iter().map(|values| values.len() - 1).sum();
-    let all: f64 = starts.iter().map(|values| squares(values)).sum();
+    let all: f64 = starts
+        .iter()
+        .filter_map(|values| Some(squares(values, mean(values)?)))
+        .sum();
     (free > 0).then(|| all / free as f64)
 }
 

@@ -12,7 +12,7 @@ use super::significance::{self, DEVIATIONS, EVENTS_MIN};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
-use crate::statistics::median;
+use crate::statistics::{mean, median, variance};
 use crate::timeline::outages::MET_MIN as MET_BY_OUTAGE_MIN;
 use crate::timeline::{Bin, Outage, OutageKind, Timeline};
 
@@ -337,10 +337,9 @@ fn usual_qps(bins: &[Bin], width_ns: u64) -> Option<f64> {
 /// True if as many were answered in each of the windows: random losses would scatter them. Of the
 /// queries due, these leave a number whose variance is that of the binomial.
 pub(super) fn is_plateau(answered: &[f64], lost: f64, windows_min: usize, less: f64) -> bool {
-    let number = answered.len() as f64;
-    let mean = per(answered.iter().sum(), number);
-    let squares: f64 = answered.iter().map(|it| (it - mean).powi(2)).sum();
-    let variance = per(squares, number - 1.0);
+    let (Some(mean), Some(variance)) = (mean(answered), variance(answered)) else {
+        return false;
+    };
     let are_enough = answered.len() >= windows_min && mean >= PLATEAU_RESPONSES;
     are_enough && variance < mean * lost / less
 }

@@ -9,6 +9,7 @@ use super::path::own_segments;
 use super::significance;
 use crate::histogram::Histogram;
 use crate::interval::{Interval, per};
+use crate::statistics::{mean, variance};
 
 /// More failed attempts than this share, and they are what the run shows.
 const FAILED_MAX: f64 = 0.001;
@@ -353,7 +354,6 @@ fn admitted_per_second(attempts: &[Attempts]) -> Option<f64> {
 
 /// The standard deviation as a part of the mean.
 fn scatter(values: &[f64]) -> f64 {
-    let mean = per(values.iter().sum(), values.len() as f64);
-    let squares: f64 = values.iter().map(|it| (it - mean).powi(2)).sum();
-    per(per(squares, values.len() as f64).sqrt(), mean)
+    let (mean, variance) = (mean(values), variance(values));
+    per(variance.unwrap_or(0.0).sqrt(), mean.unwrap_or(0.0))
 }
