@@ -8,7 +8,7 @@ use measure::Metric;
 use measure::metric::Better;
 use serde::{Deserialize, Serialize};
 
-use super::values::count_within;
+use super::values::{Format, count_within};
 
 /// Conditions on a result.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
@@ -178,20 +178,7 @@ pub(crate) struct AbArguments {
 
     /// Format of the comparison on standard output
     #[arg(long, default_value = "text", value_enum, help_heading = "Output")]
-    pub(crate) format: AbFormat,
-}
-
-/// Form of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AbFormat {
-    /// Human-readable
-    Text,
-    /// GitHub-flavoured Markdown, for the summary of a CI job
-    Markdown,
-    /// Everything that was found
-    Json,
-    /// One row per metric
-    Csv,
+    pub(crate) format: Format,
 }
 
 fn metric(text: &str) -> Result<Metric, String> {

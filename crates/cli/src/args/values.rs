@@ -23,7 +23,7 @@ pub(crate) enum Format {
     Text,
     /// One document; `throng schema` describes it
     Json,
-    /// One row per interval, and a total
+    /// A table: one row per interval, trial, transport or metric
     Csv,
     /// As `throng report` writes it, for the summary of a CI job
     Markdown,

@@ -10,7 +10,8 @@ use measure::RunRecord;
 use measure::ab::{AbComparison, Settings, Side, doubts};
 use report::Answer;
 
-use crate::args::compare::{AbArguments, AbFormat};
+use crate::args::Format;
+use crate::args::compare::AbArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
 use crate::records::{self, Links};
@@ -53,23 +54,20 @@ fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode,
     let mut comparison = AbComparison::new(&a.side(), &b.side(), &of_noise, &settings(arguments));
     comparison.notes.extend(doubts);
     comparison.conditions = conditions.check_comparison(&comparison);
-    let text = match arguments.format {
-        AbFormat::Text => report::ab::text(&comparison),
-        AbFormat::Markdown => report::ab::markdown(&comparison),
-        AbFormat::Json => report::ab::json(&comparison),
-        AbFormat::Csv => report::ab::csv(&comparison),
+    let results = comparison.conditions.clone();
+    // Shorter than the page: it is for the summary of a CI job.
+    let summary = report::ab::markdown(&comparison);
+    let answer = Answer::Sides(Box::new(comparison));
+    let format = arguments.format;
+    let text = match format {
+        Format::Markdown => summary,
+        _ => format.of(&answer),
     };
     print(&text)?;
-    // A document is too long for a list of tests.
-    let printed = match arguments.format {
-        AbFormat::Text | AbFormat::Markdown => text.as_str(),
-        AbFormat::Json | AbFormat::Csv => "",
-    };
-    let results = comparison.conditions.clone();
-    web::finish(page, || web::report_of(Answer::Sides(Box::new(comparison))));
     let has_failed = conditions
         .gate
-        .conclude("throng compare", &results, printed)?;
+        .conclude(answer.command(), &results, format.excerpt(&text))?;
+    web::finish(page, || web::report_of(answer));
     Ok(exit_code(false, has_failed))
 }
 
