@@ -22,7 +22,12 @@ metadata:
 apiVersion: v1
 kind: ConfigMap
 metadata: { name: names, namespace: restricted }
-data: { names: "kubernetes.default.svc.cluster.local A" }
+data:
+  names: "kubernetes.default.svc.cluster.local A"
+  script: |
+    function client(c)
+      for i = 1, 10 do c:query("host" .. i .. ".example.test", "AAAA") end
+    end
 ---
 apiVersion: v1
 kind: Pod
@@ -40,8 +45,7 @@ spec:
     - name: throng
       image: throng:VERSION
       imagePullPolicy: Never
-      args: [run, --quiet, --queries, "300", --names, /names/names, --transport, TRANSPORT,
-             --require, responses > 0]
+      args: [run, --quiet, --require, responses > 0, ARGUMENTS]
       volumeMounts: [{ name: names, mountPath: /names }]
       resources: { limits: { cpu: "1", memory: 200Mi }, requests: { cpu: 100m } }
       securityContext:
@@ -55,10 +59,19 @@ fn restricted_pods(cluster: &Cluster) {
     let all = PODS.replace("VERSION", env!("CARGO_PKG_VERSION"));
     let (before, containers) = all.split_once("    - name: throng\n").unwrap();
     let (container, volumes) = containers.split_once("  volumes: ").unwrap();
-    let each = ["udp", "tcp", "dot", "doh2", "doh3", "doq"].map(|transport| {
-        let container = container.replace("TRANSPORT", transport);
-        format!("    - name: {transport}\n{container}")
+    let transports = ["udp", "tcp", "dot", "doh2", "doh3", "doq"].map(|transport| {
+        let names = "--names, /names/names, --queries, '300'";
+        (transport, format!("{names}, --transport, {transport}"))
     });
+    // So many streams that io_uring is used if the seccomp profile allows it; and LuaJIT.
+    let streams = "--transport, tcp, --clients, '40', --queries, '500'".to_owned();
+    let script = "--script, /names/script, --clients, '20'".to_owned();
+    let others = [("streams", streams), ("script", script)];
+    let each = transports.iter().chain(&others).map(|(name, arguments)| {
+        let container = container.replace("ARGUMENTS", arguments);
+        format!("    - name: {name}\n{container}")
+    });
+    let each: Vec<String> = each.collect();
     let random = format!("{before}{}  volumes: {volumes}", each.concat());
     let (_, begin) = before.rsplit_once("---\n").unwrap();
     let user = "    runAsUser: 1000650000\n    runAsGroup: 1000650000\n";
