@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// How often they are looked at.
 const PODS_EVERY: Duration = Duration::from_secs(2);
-/// How long a cluster may not answer before the command ends.
+/// How long a cluster, or the lead's node, may be silent before the command ends.
 const SILENCE_MAX: Duration = Duration::from_mins(5);
 
 /// Looks now and then whether a pod cannot start.
@@ -52,7 +52,8 @@ impl Watch {
     /// Looks, if it is time for that.
     ///
     /// # Errors
-    /// The cluster has not answered for long, or never will.
+    /// The cluster has not answered for long, or never will; or the lead's node is silent for long:
+    /// its pod goes on if the node is back.
     pub(super) fn look(
         &mut self,
         pods: impl FnOnce() -> Result<Vec<Pod>, ClusterError>,
@@ -85,6 +86,9 @@ impl Watch {
         if is_gone {
             return Ok(Look::Trouble(lead_is_gone()));
         }
+        if let Some(silent) = self.silent_lead(SILENCE_MAX) {
+            return Err(silent);
+        }
         if let Some(trouble) = self.trouble() {
             let hint = "fix it and start the run again; `kubectl describe pod` says more";
             return Ok(Look::Trouble(Failure::usage(trouble, hint)));
@@ -96,6 +100,21 @@ impl Watch {
     fn lead(&self) -> Option<&Pod> {
         let mut pods = self.since.iter().map(|(pod, _)| pod);
         pods.find(|pod| pod.component == "lead")
+    }
+
+    /// That the lead's node has been silent for longer than `most`.
+    fn silent_lead(&self, most: Duration) -> Option<Failure> {
+        let mut pods = self.since.iter();
+        let (lead, since) = pods.find(|(pod, _)| pod.component == "lead")?;
+        let silence = since.elapsed();
+        (lead.state == PodState::Unheard && silence > most).then(|| {
+            Failure::in_operation(format!(
+                "node {} of the lead's pod {} has been silent for {} s",
+                lead.node,
+                lead.name,
+                silence.as_secs()
+            ))
+        })
     }
 
     /// Why there will be no run, if that is so: pods cannot start, and the others are not enough.
@@ -135,5 +154,51 @@ impl Watch {
             let since = known.map_or(now, |(_, since)| *since);
             self.since.push((pod, since));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(component: &str, state: PodState) -> Pod {
+        Pod {
+            name: format!("x-{component}-0"),
+            component: component.to_owned(),
+            run: "x".to_owned(),
+            node: "node-7".to_owned(),
+            index: None,
+            min_agents: None,
+            state,
+        }
+    }
+
+    #[test]
+    fn a_silent_node_of_the_lead_ends_the_command_and_one_of_an_agent_does_not() {
+        let silence = |pods: Vec<Pod>| {
+            let mut watch = Watch::new();
+            watch.note(pods);
+            watch.silent_lead(Duration::ZERO)
+        };
+        let lead = silence(vec![pod("lead", PodState::Unheard)]).unwrap();
+        let what = "node node-7 of the lead's pod x-lead-0 has been silent for 0 s";
+        assert_eq!(lead.what(), what);
+        for others in [
+            vec![pod("lead", PodState::Runs), pod("agent", PodState::Unheard)],
+            vec![pod("agent", PodState::Unheard)],
+            Vec::new(),
+        ] {
+            assert!(silence(others).is_none());
+        }
+    }
+
+    #[test]
+    fn a_node_that_answers_again_was_not_silent_for_long() {
+        let mut watch = Watch::new();
+        watch.note(vec![pod("lead", PodState::Unheard)]);
+        watch.note(vec![pod("lead", PodState::Runs)]);
+        assert!(watch.silent_lead(Duration::ZERO).is_none());
+        watch.note(vec![pod("lead", PodState::Unheard)]);
+        assert!(watch.silent_lead(SILENCE_MAX).is_none());
     }
 }
