@@ -118,7 +118,12 @@ pub(crate) struct AbArguments {
     )]
     pub(crate) grafana: Option<String>,
     /// Show the runs on the whole terminal while they go on; ? lists the keys
-    #[arg(long, requires = "a", help_heading = "Runs in turn")]
+    #[arg(
+        long,
+        requires = "a",
+        conflicts_with = "quiet",
+        help_heading = "Runs in turn"
+    )]
     pub(crate) tui: bool,
     /// Show the runs as a page for browsers at this address while they go on, and the comparison at
     /// the end; the page's address is printed
@@ -129,6 +134,9 @@ pub(crate) struct AbArguments {
         help_heading = "Runs in turn"
     )]
     pub(crate) web: Option<SocketAddr>,
+    /// Show no progress on standard error
+    #[arg(long, short, requires = "a", help_heading = "Runs in turn")]
+    pub(crate) quiet: bool,
 
     /// Records of repeated runs of the same thing, whose spread is the noise
     #[arg(long, value_name = "FOLDER", help_heading = "Comparison")]

@@ -71,18 +71,17 @@ pub(super) fn make(
     let _annotating = grafana::begin(&maker.live, arguments.grafana.as_deref(), "compare")?;
     let _viewing = tui::begin(&maker.live, arguments.tui, "compare");
     *page = web::begin(&maker.live, arguments.web, "compare")?;
-    let _progress = progress::follow_runs(&maker.live);
+    let is_shown = !arguments.quiet;
+    let _progress = is_shown.then(|| progress::follow_runs(&maker.live));
     let mut made = [Vec::new(), Vec::new()];
     let turns = turns(sides.len(), rounds, Order::ThereAndBack);
     for (index, turn) in turns.iter().enumerate() {
         let (side, round) = (&sides[turn.cell], turn.repetition);
         let name = side.name.to_ascii_uppercase();
-        tell!(
-            "run {} of {}: {name} (round {round} of {rounds})",
-            index + 1,
-            turns.len()
-        );
         let (position, all) = (index as u64 + 1, turns.len() as u64);
+        if is_shown {
+            tell!("run {position} of {all}: {name} (round {round} of {rounds})");
+        }
         let place = Place::new(format!("{name} {round}"), position, Some(all));
         maker.live.begin(place);
         match side.run((round, rounds), &maker)? {

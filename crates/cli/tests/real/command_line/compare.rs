@@ -63,13 +63,15 @@ fn what_can_be_read_once_is_read_for_all_runs_in_turn() {
     let mut command = Command::new(THRONG);
     let a = "--driver sim --queries 30 --clients 3 --names -";
     command.args(["compare", "--a", a, "--b", &scenario, "--repeat", "2"]);
-    command.args(["--records", &records, "--force"]);
+    command.args(["--records", &records, "--force", "--quiet"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"a.example A\nb.example A\n").unwrap();
     drop(input);
-    Finished::new("compare", child.wait_with_output().unwrap()).succeeded();
+    let finished = Finished::new("compare", child.wait_with_output().unwrap());
+    assert_eq!(finished.stderr, "");
+    finished.succeeded();
     for name in ["a/1", "b/1", "a/2", "b/2"] {
         let text = fs::read_to_string(format!("{records}/{name}.json")).unwrap();
         let record = measure::RunRecord::from_json(&text).unwrap();
