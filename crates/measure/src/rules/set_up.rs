@@ -193,10 +193,13 @@ pub(super) fn attempts_turned_away(symptoms: &Symptoms<'_>) -> Option<Finding> {
     ];
     let how: Vec<String> = how.into_iter().flatten().collect();
     let seen = format!(
-        "{what}: of {}, {}; those that were established answered at once (p50 {})",
+        "{what}: of {}, {}{}",
         counted(it.attempted, "attempt"),
         how.join(" and "),
-        latency(it.p50_ns as f64)
+        it.p50_ns.map_or(String::new(), |p50_ns| format!(
+            "; those that were established answered at once (p50 {})",
+            latency(p50_ns as f64)
+        ))
     );
     let matters = "the kernel of the target's host answers a SYN, not the server: a firewall or a \
                    load balancer limits new connections, and what the server can do was not \
@@ -204,16 +207,25 @@ pub(super) fn attempts_turned_away(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let look = "nft list ruleset; iptables -nvL; nstat -az TcpExtListenDrops  (limits on tcp flags \
                 syn, and what a full listen queue dropped)";
     let connections = &symptoms.figures.record.scenario.connections;
-    let more = connections.queries_max.map(|each| {
+    let with_queries = connections.queries_max.filter(|each| *each > 0);
+    let more = with_queries.map(|each| {
         let each = each.saturating_mul(MORE_QUERIES);
         Cure::throng(format!(
             "--queries-per-connection {each}  (fewer new connections)"
         ))
     });
-    let slower = it.admitted.map(|admitted| {
-        let rate = plain((BELOW * admitted).max(1.0));
-        Cure::throng(format!("--connect-rate {rate}"))
-    });
+    let slower = match (it.admitted, connections.rate_max) {
+        (Some(admitted), _) => {
+            let rate = plain((BELOW * admitted).max(1.0));
+            Some(Cure::throng(format!("--connect-rate {rate}")))
+        }
+        (None, Some(rate)) => Some(Cure::throng(format!(
+            "--connect-rate {}  (a limit on new connections admits as many as at this rate; if the \
+             share is the same, it is no limit)",
+            plain((rate / 2.0).max(1.0))
+        ))),
+        (None, None) => None,
+    };
     let diagnosis = Diagnosis::new("connection attempts", State::Problem, seen, matters)
         .cure(Cure::new(Place::Server, look))
         .cures(more.or(slower));

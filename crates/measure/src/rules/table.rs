@@ -77,6 +77,14 @@ static CONNECTIONS_ONLY: &[Rule] = rules! {
         does_not_know("what a longer run would show");
     "no resources" says(generator::no_resources) if [ConnectionsOnly, NoResources] => Generator,
         does_not_know("what the target would do with all connections");
+    "limit on new connections, without queries" says(set_up::attempts_turned_away)
+        if [ConnectionsOnly, AttemptsTurnedAway, AdmissionsLimited] => Network,
+        unless(&[RateHeld]),
+        does_not_know("whether the target's host has the limit or a device before it");
+    "attempts turned away, without queries" says(set_up::attempts_turned_away)
+        if [ConnectionsOnly, AttemptsTurnedAway] => Unknown, silent_if(&[AdmissionsLimited]),
+        unless(&[RateHeld]),
+        does_not_know("whether a limit, a full listen queue or one of several servers did it");
     "attempts failed" concludes(set_up::attempts_failed)
         if [ConnectionsOnly, AttemptsFailed] => Server,
         does_not_know("whether a firewall or a proxy before the target refused them");

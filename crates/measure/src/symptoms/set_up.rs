@@ -151,15 +151,15 @@ pub(super) fn are_connections_missing(figures: &Figures<'_>) -> bool {
 }
 
 /// Attempts to connect that were turned away at their SYN all through the run, while others were
-/// admitted, and what these connections carried was answered at once.
+/// admitted, and what these connections carried, if anything, was answered at once.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptsTurnedAway {
     pub(crate) attempted: u64,
     /// Those whose SYN had no answer: it was sent again, or the attempt timed out.
     pub(crate) unanswered: u64,
     pub(crate) refused: u64,
-    /// Service time of the queries on connections that were admitted.
-    pub(crate) p50_ns: u64,
+    /// Service time of the queries on connections that were admitted; none without queries.
+    pub(crate) p50_ns: Option<u64>,
     /// Connections admitted a second, where as many were, however many were attempted.
     pub(crate) admitted: Option<f64>,
 }
@@ -180,7 +180,7 @@ pub(super) fn attempts_turned_away(figures: &Figures<'_>) -> Option<AttemptsTurn
 fn find_attempts_turned_away(figures: &Figures<'_>) -> Option<AttemptsTurnedAway> {
     // A listen queue that is known to overflow is what turns them away.
     let is_known = listen_queue_full(figures).is_some_and(|it| it.syns_dropped > 0);
-    if !figures.connects_over_tcp() || figures.record.asks_nothing() || is_known {
+    if !figures.connects_over_tcp() || is_known {
         return None;
     }
     let attempts = attempts_by_interval(figures);
@@ -192,7 +192,7 @@ fn find_attempts_turned_away(figures: &Figures<'_>) -> Option<AttemptsTurnedAway
         attempted,
         unanswered: sum.unanswered,
         refused: sum.refused,
-        p50_ns: figures.service_p50_ns.unwrap_or(0),
+        p50_ns: figures.service_p50_ns,
         admitted: admitted_per_second(&attempts),
     })
 }

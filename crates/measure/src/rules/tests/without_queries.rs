@@ -101,6 +101,41 @@ fn refused_connections_are_the_servers_limit_though_the_rate_was_held() {
     judged(&record, Limit::Server, evidence, "--connect-rate 800");
 }
 
+/// Of 500 attempts a second, `admitted` succeed in each and the others are refused.
+fn refusing(admitted: impl Fn(u64) -> u64) -> RunRecord {
+    let mut record = asked(opening(&[]), 500.0);
+    for (second, interval) in (0..).zip(&mut record.intervals) {
+        let (admitted, connections) = (admitted(second), &mut interval.counts.connections);
+        connections.attempted = 500;
+        connections.established = admitted;
+        connections.closed_by_client = admitted;
+        connections.closed_by_client_for.without_query = admitted;
+        connections.failed.refused = 500 - admitted;
+        interval
+            .distributions
+            .connections
+            .tcp_connect
+            .record_many(MS / 10, admitted);
+    }
+    record.total = Interval::total(&record.intervals);
+    record
+}
+
+#[test]
+fn attempts_refused_all_through_the_run_leave_the_cause_open() {
+    let verdict = judged(
+        &refusing(|_| 100),
+        Limit::Unknown,
+        "turned attempts away all through the run: of 5,000 attempts, 4,000 were refused",
+        "--connect-rate 250",
+    );
+    assert!(!verdict.evidence[0].contains("p50"), "{verdict:#?}");
+    // All of them at last: the server ended, or its port was closed.
+    let closed = refusing(|second| if second < 5 { 500 } else { 0 });
+    let evidence = "50.00 % of 5,000 connection attempts failed: 2,500 refused";
+    judged(&closed, Limit::Server, evidence, "--connect-rate 200");
+}
+
 #[test]
 fn segments_sent_again_are_the_networks_limit() {
     let mut record = opening(&[(MS, 1_000)]);
