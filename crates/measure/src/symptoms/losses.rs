@@ -536,8 +536,14 @@ impl Outages {
         let length_ns: u64 = all.iter().map(|it| it.length_ns()).sum();
         let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
         let is_much = is_long || significance::is_above(met, figures.counts.offered, LOSS_MAX);
-        // Most of what was lost was lost at other times: that is what the run shows first.
-        let is_beside = figures.outages.outside.lost > OUTSIDE_MAX * met;
+        // Most of what was lost was lost at other times: that is what the run shows first. A closed
+        // loop loses what is in flight when an outage begins, and sends little in it.
+        let in_flight = figures.outstanding.unwrap_or(0) * all.len() as u64;
+        let is_outside = figures.outages.outside.lost > OUTSIDE_MAX * (met + in_flight);
+        // Or after it, without an end: what was due in it has long been answered or lost.
+        let due: u64 = all.iter().map(|it| it.due).sum();
+        let goes_on = figures.counts.lost() > OUTSIDE_MAX * (due + in_flight);
+        let is_beside = is_outside || goes_on;
         is_longest.then(|| Outages {
             longest: **longest,
             alike: lengths.len() as u64 - 1,

@@ -103,6 +103,46 @@ fn an_outage_that_is_short_and_met_hardly_a_query_decides_nothing() {
 }
 
 #[test]
+fn an_outage_of_a_closed_loop_decides_though_little_was_sent_in_it() {
+    let record = saturated();
+    let mut killed = outage(OutageKind::Refusal, 60, 100);
+    (killed.due, killed.lost, killed.lasts) = (0, 0, true);
+    let with = |lost| {
+        let outside = Outside {
+            due: 70_000,
+            lost,
+            ..Outside::default()
+        };
+        judged_in(&record, &[killed], outside)
+    };
+    let verdict = with(record.outstanding().unwrap());
+    assert_eq!(verdict.limit, Limit::Server, "{verdict:#?}");
+    let seen = &verdict.evidence[0];
+    assert!(seen.starts_with("an outage of 4.00 s"), "{seen}");
+    let lossy = with(7_000);
+    let seen = &lossy.evidence[0];
+    assert!(!seen.starts_with("an outage of"), "{seen}");
+}
+
+#[test]
+fn losses_that_go_on_after_a_short_outage_are_not_of_it() {
+    let mut record = in_time(10_000.0);
+    let short = Outage {
+        recovered_ns: 100 * TENTH,
+        ..outage(OutageKind::Silence, 4, 10)
+    };
+    let lost_after = |record: &RunRecord| judged_in(record, &[short], Outside::default());
+    assert_eq!(lost_after(&record).limit, Limit::Server);
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 40_000;
+        interval.counts.not_sent.timed_out_waiting += 40_000;
+    });
+    let verdict = lost_after(&record);
+    let seen = &verdict.evidence[0];
+    assert!(!seen.starts_with("an outage of"), "{verdict:#?}");
+}
+
+#[test]
 fn silence_that_a_limit_on_the_rate_may_be_is_not_said_to_be_an_outage() {
     let silent = outage(OutageKind::Silence, 20, 50);
     let outside = |lost| Outside {
