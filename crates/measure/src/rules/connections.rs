@@ -8,7 +8,7 @@ use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, share};
 use crate::observation::ProgramUse;
 use crate::scenario::{Transport, Transports};
-use crate::symptoms::connections::{DELAYED, Unserved, turned_away};
+use crate::symptoms::connections::{DELAYED, Unserved, UnservedClients, turned_away};
 use crate::symptoms::{Figures, Symptoms};
 
 /// BIND serves that many TCP clients unless named.conf says otherwise.
@@ -80,6 +80,9 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
         (Unserved::Never, true) => "got no response at all (refused or reset)",
         (Unserved::Never, false) => "got no response at all (left waiting)",
     };
+    if let Some(at_first) = it.at_first {
+        return Some(served_later((it, at_first), kind, how));
+    }
     let (at_once, without, all) = (count(it.at_once), count(it.without), count(it.all));
     let mut outages = figures.outages.each.iter();
     let seen = match it.asked_once && outages.any(|it| it.lasts) {
@@ -107,6 +110,23 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
             .advising(&more)
             .advising("if the server counts clients by address, use several: --local-address"),
     })
+}
+
+/// More clients were served later than at first.
+fn served_later((it, at_first): (&UnservedClients, u64), kind: &str, how: &str) -> Finding {
+    let seen = format!(
+        "{} of {} {kind} clients {how}; {} were served at once at first and {} later, which no \
+         fixed limit explains: servers behind the address may be down",
+        count(it.without),
+        count(it.all),
+        count(at_first),
+        count(it.at_once)
+    );
+    let matters = "all figures are those of the clients that are served";
+    let look = "look whether each server behind the address answers, and what a proxy there does \
+                with one that is down";
+    let diagnosis = Diagnosis::new("TCP clients", State::Problem, seen, matters);
+    diagnosis.cure(Cure::words(look)).into()
 }
 
 /// Caps that servers have by default.

@@ -10,6 +10,7 @@ use crate::counts::{ConnectionFailures, Connections};
 use crate::experience::ClientExperience;
 use crate::histogram::Histogram;
 use crate::interval::per;
+use crate::scenario::Presence;
 
 /// Chance may leave this share of the clients without a response.
 const CHANCE_MAX: f64 = 0.05;
@@ -65,6 +66,9 @@ pub(crate) struct UnservedClients {
     pub(crate) without: u64,
     /// Clients that were served at the same time, at most.
     pub(crate) at_once: u64,
+    /// The most in the first half of the run, where later ones were more: of a fixed limit there
+    /// are as many from early on.
+    pub(crate) at_first: Option<u64>,
     /// None asked twice: that those who were served would be served again is not known.
     pub(crate) asked_once: bool,
     pub(crate) how: Unserved,
@@ -100,6 +104,7 @@ fn find_unserved_clients(figures: &Figures<'_>) -> Option<UnservedClients> {
         all,
         without,
         at_once: served_at_most(figures).min(all - without),
+        at_first: served_at_first(figures),
         asked_once: figures.counts.offered + figures.record.warmup.counts.offered <= asked,
         how,
     };
@@ -130,6 +135,26 @@ fn served_at_most(figures: &Figures<'_>) -> u64 {
         .max()
         .filter(|served| *served > 0)
         .unwrap_or(u64::MAX)
+}
+
+/// The most connections that were served at the same time in the first half of the run, if later
+/// ones were more.
+fn served_at_first(figures: &Figures<'_>) -> Option<u64> {
+    let record = figures.record;
+    let mut scenarios = record.groups.iter().map(|it| &it.scenario);
+    if scenarios.any(|it| it.presence != Presence::default()) {
+        return None;
+    }
+    let during = record.intervals_in_window();
+    let served: Option<Vec<u64>> = during.map(|it| it.connections_served).collect();
+    let served = served?;
+    let (early, late) = served.split_at(served.len() / 2);
+    let (at_first, late) = (*early.iter().max()?, *late.iter().max()?);
+    // While clients join or connect, the number grows whatever the target does.
+    let held = early.iter().filter(|it| **it == at_first).count();
+    let is_held = held >= HELD_INTERVALS_MIN && held as f64 >= HELD * early.len() as f64;
+    let is_more = at_first > 0 && (at_first as f64) < LEVEL * late as f64;
+    (is_held && is_more).then_some(at_first)
 }
 
 /// Connections that were served at the same time while the load lasted, where the target served as

@@ -21,6 +21,41 @@ fn cap_on_tcp_clients_is_named_with_its_number() {
 }
 
 #[test]
+fn a_number_of_served_clients_that_grows_is_no_fixed_limit() {
+    let grown = |at_first: &[u64]| {
+        let mut record = saturated();
+        cap_tcp_clients(&mut record, 150);
+        let served = at_first.iter().copied().chain(std::iter::repeat(150));
+        for (interval, served) in record.intervals.iter_mut().zip(served) {
+            interval.connections_served = Some(served);
+        }
+        record
+    };
+    let evidence = "50 of 200 TCP clients got no response at all (refused or reset); 100 were \
+                    served at once at first and 150 later, which no fixed limit explains";
+    let verdict = judged(
+        &grown(&[100; 6]),
+        Limit::Server,
+        evidence,
+        "each server behind the address",
+    );
+    assert!(
+        !verdict.advice.join(" ").contains("tcp-clients"),
+        "{verdict:#?}"
+    );
+    // While clients connect, the number grows whatever the limit is.
+    let named = "the target serves no more than 150 TCP clients at once";
+    for at_first in [vec![], vec![40, 90], vec![20, 40, 60, 80, 100]] {
+        judged(
+            &grown(&at_first),
+            Limit::Server,
+            named,
+            "TCP clients to 1,000",
+        );
+    }
+}
+
+#[test]
 fn advice_for_more_clients_is_the_statement_of_the_server_that_was_observed() {
     for (product, advice) in [
         (
