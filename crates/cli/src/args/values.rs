@@ -30,13 +30,15 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// A result in this form.
+    /// A result in this form, as its command prints it.
     pub(crate) fn of(self, answer: &Answer) -> String {
-        match self {
-            Format::Text => answer.text(),
-            Format::Json => answer.json(),
-            Format::Csv => answer.csv(),
-            Format::Markdown => answer.markdown(answer.command()),
+        match (self, answer) {
+            (Format::Text, _) => answer.text(),
+            (Format::Json, _) => answer.json(),
+            (Format::Csv, _) => answer.csv(),
+            // Shorter than the report.
+            (Format::Markdown, Answer::Sides(it)) => report::ab::markdown(it),
+            (Format::Markdown, _) => answer.markdown(answer.command()),
         }
     }
 

@@ -10,7 +10,6 @@ use measure::RunRecord;
 use measure::ab::{AbComparison, Settings, Side, doubts};
 use report::Answer;
 
-use crate::args::Format;
 use crate::args::compare::AbArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
@@ -54,19 +53,13 @@ fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode,
     let mut comparison = AbComparison::new(&a.side(), &b.side(), &of_noise, &settings(arguments));
     comparison.notes.extend(doubts);
     comparison.conditions = conditions.check_comparison(&comparison);
-    let results = comparison.conditions.clone();
-    // Shorter than the page: it is for the summary of a CI job.
-    let summary = report::ab::markdown(&comparison);
     let answer = Answer::Sides(Box::new(comparison));
     let format = arguments.format;
-    let text = match format {
-        Format::Markdown => summary,
-        _ => format.of(&answer),
-    };
+    let text = format.of(&answer);
     print(&text)?;
-    let has_failed = conditions
-        .gate
-        .conclude(answer.command(), &results, format.excerpt(&text))?;
+    let (results, excerpt) = (answer.decisions(), format.excerpt(&text));
+    let gate = &conditions.gate;
+    let has_failed = gate.conclude(answer.command(), results, excerpt)?;
     web::finish(page, || web::report_of(answer));
     Ok(exit_code(false, has_failed))
 }
