@@ -467,6 +467,11 @@ impl Flag {
         refused.find(|(by, _)| *by == asker).map(|(_, cure)| *cure)
     }
 
+    /// True if it means something over another of these transports.
+    pub(crate) fn suits_another(&self, own: Transport, all: &[Transport]) -> bool {
+        all.iter().any(|it| *it != own && self.suits(*it))
+    }
+
     /// True if it means something over this transport.
     pub(crate) fn suits(&self, transport: Transport) -> bool {
         match self.over {

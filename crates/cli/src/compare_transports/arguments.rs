@@ -52,12 +52,8 @@ fn of_one(
         .as_deref()
         .is_some_and(|it| Server::parse(it).is_plain_http());
     let is_meant = |flag: &Flag| {
-        let is_for_others = arguments
-            .transports
-            .iter()
-            .any(|other| *other != transport && flag.suits(*other));
         let suits = flag.suits(transport) && !(is_plain && flag.is_of_tls());
-        suits || !is_for_others
+        suits || !flag.suits_another(transport, &arguments.transports)
     };
     let is_own = |name: &str| ["server", "transport"].contains(&name);
     let mut flags = arguments.run.clone();

@@ -309,7 +309,7 @@ fn fit_transports(cells: &mut [Turn], of_all: &[Given]) {
         let is_for_others = |given: &Given| {
             of_all.contains(given)
                 && flags::find(&given.name)
-                    .is_some_and(|flag| !flag.suits(*own) && all.iter().any(|it| flag.suits(*it)))
+                    .is_some_and(|flag| !flag.suits(*own) && flag.suits_another(*own, &all))
         };
         cell.flags.retain(|given| !is_for_others(given));
     }
