@@ -80,7 +80,7 @@ impl Watch {
         let had_lead = self.lead().is_some();
         self.note(pods);
         let is_gone = match self.lead() {
-            Some(lead) => lead.state == PodState::Gone,
+            Some((lead, _)) => lead.state == PodState::Gone,
             None => had_lead,
         };
         if is_gone {
@@ -97,15 +97,15 @@ impl Watch {
         Ok(Look::Pods(pods.collect()))
     }
 
-    fn lead(&self) -> Option<&Pod> {
-        let mut pods = self.since.iter().map(|(pod, _)| pod);
-        pods.find(|pod| pod.component == "lead")
+    /// The lead's pod, and since when it is in its state.
+    fn lead(&self) -> Option<&(Pod, Instant)> {
+        let mut pods = self.since.iter();
+        pods.find(|(pod, _)| pod.component == "lead")
     }
 
     /// That the lead's node has been silent for longer than `most`.
     fn silent_lead(&self, most: Duration) -> Option<Failure> {
-        let mut pods = self.since.iter();
-        let (lead, since) = pods.find(|(pod, _)| pod.component == "lead")?;
+        let (lead, since) = self.lead()?;
         let silence = since.elapsed();
         (lead.state == PodState::Unheard && silence > most).then(|| {
             Failure::in_operation(format!(
