@@ -584,9 +584,8 @@ fn decision(answer: &Answer, ended_by: EndedBy) -> ConditionRecord {
         | EndedBy::Refused
         | EndedBy::Interrupted => false,
     };
-    let evidence = answer.evidence.join("; ");
-    let found = format!("the limit is {}: {evidence}", answer.limit.name());
-    ConditionRecord::of_result("the search found the capacity", is_decided, found)
+    let limit = (answer.limit, answer.evidence.as_slice());
+    ConditionRecord::of_limit("the search found the capacity", is_decided, limit)
 }
 
 fn latency_at(value: f64, trials: &[Trial]) -> Vec<LatencyAt> {

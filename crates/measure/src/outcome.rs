@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limit::Limit;
+
 /// The result of a condition as documents keep it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +38,16 @@ impl ConditionRecord {
             Outcome::Undecided => "undecided",
         };
         format!("{outcome}: {}: {}", self.condition, self.found)
+    }
+
+    /// Whether a search or a ramp found what it was made for, of the limit that it met.
+    pub(crate) fn of_limit(
+        condition: &str,
+        is_decided: bool,
+        (limit, evidence): (Limit, &[String]),
+    ) -> Self {
+        let found = format!("the limit is {}: {}", limit.name(), evidence.join("; "));
+        ConditionRecord::of_result(condition, is_decided, found)
     }
 
     /// Whether a result says what it was measured for.

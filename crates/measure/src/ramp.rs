@@ -367,12 +367,11 @@ impl Ramp {
 
 /// Whether the ramp says something about the target.
 fn decision(verdict: &Verdict) -> ConditionRecord {
-    let evidence = verdict.evidence.join("; ");
-    let found = format!("the limit is {}: {evidence}", verdict.limit.name());
-    ConditionRecord::of_result(
+    let limit = (verdict.limit, verdict.evidence.as_slice());
+    ConditionRecord::of_limit(
         "the ramp found a limit",
         !verdict.limit.is_doubtful(),
-        found,
+        limit,
     )
 }
 

@@ -1,6 +1,8 @@
 //! How much successive values have to do with each other, and how long blocks of them must be to
 //! have little to do with each other.
 
+use super::mean;
+
 /// The autocorrelation at `lag`, -1 to 1; 0 if there are not that many values or all are equal.
 pub fn autocorrelation(values: &[f64], lag: usize) -> f64 {
     let variance = covariance(values, 0);
@@ -12,16 +14,14 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> f64 {
 
 /// The autocovariance at `lag`, divided by the number of all values.
 fn covariance(values: &[f64], lag: usize) -> f64 {
-    let number = values.len() as f64;
-    if lag >= values.len() {
+    let Some(mean) = mean(values).filter(|_| lag < values.len()) else {
         return 0.0;
-    }
-    let mean = values.iter().sum::<f64>() / number;
+    };
     let pairs = values.iter().zip(&values[lag..]);
     pairs
         .map(|(one, next)| (one - mean) * (next - mean))
         .sum::<f64>()
-        / number
+        / values.len() as f64
 }
 
 /// The length of blocks for a circular block bootstrap, from 1 to a third of the values: the rule

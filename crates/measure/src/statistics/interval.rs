@@ -2,7 +2,7 @@
 
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
-use super::{Range, sorted, variance};
+use super::{Range, mean, sorted, variance};
 
 /// An interval that holds the true value with the probability `level`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,7 @@ pub fn interval_of_mean(values: &[f64], range: Range, level: f64) -> Option<Conf
     if values.len() < 2 || !(0.0..1.0).contains(&level) {
         return None;
     }
-    let mean = values.iter().sum::<f64>() / number;
+    let mean = mean(values)?;
     let t = StudentsT::new(0.0, 1.0, number - 1.0).ok()?;
     let reach = error_of_mean(values) * t.inverse_cdf(0.5 + level / 2.0);
     Some(range.around(mean, reach, level))
@@ -117,8 +117,7 @@ pub fn welch(from: &[f64], to: &[f64], level: f64) -> Option<MeanTest> {
     if from.len().min(to.len()) < 2 {
         return None;
     }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let difference = mean(to) - mean(from);
+    let difference = mean(to)? - mean(from)?;
     let (one, other) = (error_of_mean(from).powi(2), error_of_mean(to).powi(2));
     let error = (one + other).sqrt();
     if error == 0.0 {
