@@ -11,6 +11,8 @@ use crate::scenario::{Transport, Transports};
 use crate::symptoms::connections::{DELAYED, Unserved, UnservedClients, turned_away};
 use crate::symptoms::{Figures, Symptoms};
 
+/// Why clients that are not served matter.
+const OF_SERVED: &str = "all figures are those of the clients that are served";
 /// BIND serves that many TCP clients unless named.conf says otherwise.
 const BIND_TCP_CLIENTS: u64 = 150;
 /// BIND serves that many HTTP clients of a listener unless named.conf says otherwise.
@@ -61,7 +63,7 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
         return None;
     }
     let transport = figures.record.scenario.transport;
-    let mut matters = "all figures are those of the clients that are served".to_owned();
+    let mut matters = OF_SERVED.to_owned();
     if !transport.has_connections() {
         let seen = format!(
             "{} of {} got no response at all, while the others did",
@@ -122,10 +124,9 @@ fn served_later((it, at_first): (&UnservedClients, u64), kind: &str, how: &str) 
         count(at_first),
         count(it.at_once)
     );
-    let matters = "all figures are those of the clients that are served";
     let look = "look whether each server behind the address answers, and what a proxy there does \
                 with one that is down";
-    let diagnosis = Diagnosis::new("TCP clients", State::Problem, seen, matters);
+    let diagnosis = Diagnosis::new("TCP clients", State::Problem, seen, OF_SERVED);
     diagnosis.cure(Cure::words(look)).into()
 }
 

@@ -151,10 +151,14 @@ fn served_at_first(figures: &Figures<'_>) -> Option<u64> {
     let (early, late) = served.split_at(served.len() / 2);
     let (at_first, late) = (*early.iter().max()?, *late.iter().max()?);
     // While clients join or connect, the number grows whatever the target does.
-    let held = early.iter().filter(|it| **it == at_first).count();
-    let is_held = held >= HELD_INTERVALS_MIN && held as f64 >= HELD * early.len() as f64;
     let is_more = at_first > 0 && (at_first as f64) < LEVEL * late as f64;
-    (is_held && is_more).then_some(at_first)
+    (is_more && is_held(early, at_first)).then_some(at_first)
+}
+
+/// True if the number of connections served was this one in nearly all of these intervals.
+fn is_held(served: &[u64], number: u64) -> bool {
+    let held = served.iter().filter(|it| **it == number).count();
+    held >= HELD_INTERVALS_MIN && held as f64 >= HELD * served.len() as f64
 }
 
 /// Connections that were served at the same time while the load lasted, where the target served as
@@ -178,10 +182,7 @@ fn served_at_once(figures: &Figures<'_>) -> Option<u64> {
     let (early_max, late_max) = (*early.iter().max()?, *late.iter().max()?);
     let is_level = early_max.min(late_max) as f64 >= LEVEL * early_max.max(late_max) as f64;
     // A limit that connections in a queue use up at once is met exactly, also where they soon end.
-    let held = late.iter().filter(|it| **it == late_max).count();
-    let is_held = held >= HELD_INTERVALS_MIN
-        && held as f64 >= HELD * late.len() as f64
-        && late_max >= early_max;
+    let is_held = late_max >= early_max && is_held(late, late_max);
     let is_cap = early_max > 0 && (is_held || are_long && is_level);
     is_cap.then_some(early_max.max(late_max))
 }
