@@ -11,7 +11,7 @@ use testing::timed::{self, Attempt};
 
 use crate::disturbed::hog;
 
-use equipment::{Disturbed, Row, Run, in_groups};
+use equipment::{Disturbed, Row, Run, at_once};
 
 mod equipment;
 mod table;
@@ -56,8 +56,8 @@ fn rows(all: Vec<Row>) -> Vec<Row> {
 fn verdicts_name_the_policy_on_a_quiet_host() {
     let (alone, beside): (Vec<Row>, Vec<Row>) =
         rows(table::all()).into_iter().partition(|row| row.is_busy);
-    in_groups(&beside, QUIET_ROWS, |_, row| check_quiet(row));
-    in_groups(&alone, 1, |_, row| check_quiet(row));
+    at_once(&beside, QUIET_ROWS, check_quiet);
+    at_once(&alone, 1, check_quiet);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn verdicts_name_no_wrong_cause_on_a_disturbed_host() {
     for (turn, disturbed) in Disturbed::ALL.into_iter().enumerate() {
         let of_turn: Vec<Row> = rows.iter().skip(turn).step_by(3).cloned().collect();
         let _hogs = (disturbed == Disturbed::Hogs).then(|| [hog(0), hog(1)]);
-        in_groups(&of_turn, DISTURBED_ROWS, |_, row| {
+        at_once(&of_turn, DISTURBED_ROWS, |row| {
             check_disturbed(row, disturbed);
         });
     }

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use lab::target::{Cell, Product, RunningServer, Zone, products};
@@ -343,22 +344,20 @@ fn family(process: u32) -> Vec<u32> {
 }
 
 /// Checks this number of rows at a time; fails after all of them if one failed.
-pub(super) fn in_groups(rows: &[Row], size: usize, check: impl Fn(usize, &Row) + Sync) {
-    let mut failed = Vec::new();
-    for group in rows.chunks(size) {
-        thread::scope(|scope| {
-            let check = &check;
-            let threads = group
-                .iter()
-                .enumerate()
-                .map(|(at, row)| (row.name, scope.spawn(move || check(at, row))));
-            let threads: Vec<_> = threads.collect();
-            for (name, thread) in threads {
-                if thread.join().is_err() {
-                    failed.push(name);
+pub(super) fn at_once(rows: &[Row], count: usize, check: impl Fn(&Row) + Sync) {
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..count {
+            scope.spawn(|| {
+                while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if catch_unwind(AssertUnwindSafe(|| check(row))).is_err() {
+                        failed.lock().unwrap().push(row.name);
+                    }
                 }
-            }
-        });
-    }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "wrong verdicts: {failed:#?}");
 }
