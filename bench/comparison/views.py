@@ -34,10 +34,10 @@ def views(bench):
     """A run with all views and without, against the responder: instructions, latency, CPU.
 
     Instructions are those of the worker's turns in a simulated run of 20,000 queries a second for
-    10 s, counted by callgrind, with `--metrics` and `--web`. Then 2 x 8 runs in turn over UDP,
-    20,000 queries a second for 10 s; half of them with `--tui`, 12 browsers that follow the live
-    page, and a scrape a second. `throng compare` says whether they differ. These readers get the
-    CPU time that no other process wants: elsewhere they are on machines of their own.
+    10 s, counted by callgrind. Then 2 x 8 runs in turn over UDP, 20,000 queries a second for 10 s.
+    `throng compare` says whether they differ. All views are `--tui`, 12 browsers that follow the
+    live page, and a scrape a second. These readers get the CPU time that no other process wants:
+    elsewhere they are on machines of their own.
     """
     rows, percent = counted(bench)
     folders = {side: bench.raw / f"views-{side}" for side in ("none", "all")}
@@ -66,16 +66,19 @@ def views(bench):
 def counted(bench):
     """Instructions of the worker without views and with them, and by how many percent they grow."""
     counts = []
-    served = ["--metrics", "127.0.0.1:0", "--web", "127.0.0.1:0"]
-    for side, flags in (("none", []), ("all", served)):
+    for side in ("none", "all"):
         profile = bench.raw / f"views-{side}.callgrind"
         command = ["valgrind", "--tool=callgrind", f"--toggle-collect={COUNTED}"]
         command += [f"--callgrind-out-file={profile}", str(bench.programs.throng), "run"]
-        command += ["--driver", "sim", "--names", bench.names, "--seed", "1", *flags]
+        command += ["--driver", "sim", "--names", bench.names, "--seed", "1"]
         command += ["--rate", str(COUNTED_QPS), "--duration", f"{COUNTED_SECONDS}s"]
-        subprocess.run(
-            command, check=True, capture_output=True, timeout=instructions.SECONDS_MAX
-        )
+        if side == "all":
+            with all_views(command) as process:
+                ended_well(process.wait(timeout=instructions.SECONDS_MAX))
+        else:
+            subprocess.run(
+                command, check=True, capture_output=True, timeout=instructions.SECONDS_MAX
+            )
         counts.append(sum(instructions.own_costs(profile.read_text()).values()))
     queries = COUNTED_QPS * COUNTED_SECONDS
     row = ["worker's instructions a query", *(f"{count / queries:,.1f}" for count in counts)]
@@ -101,6 +104,13 @@ def followed(bench, target, record, with_views):
             command, check=True, capture_output=True, timeout=SECONDS + AROUND_SECONDS_MAX
         )
         return {}
+    with all_views(command) as process:
+        return cpu_until_ended(process)
+
+
+@contextmanager
+def all_views(command):
+    """The process of a run that all views follow."""
     ports = {name: processes.free_port() for name in ("metrics", "web")}
     for name, port in ports.items():
         command += [f"--{name}", f"127.0.0.1:{port}"]
@@ -108,7 +118,13 @@ def followed(bench, target, record, with_views):
         readers.enter_context(repeated(lambda: scrape(ports["metrics"])))
         for _ in range(BROWSERS):
             readers.enter_context(repeated(lambda: follow(ports["web"])))
-        return cpu_until_ended(process)
+        yield process
+
+
+def ended_well(code):
+    """Ends the benchmark if a run with views did not."""
+    if code != 0:
+        sys.exit(f"error: a run with views ended with {code}")
 
 
 @contextmanager
@@ -201,8 +217,7 @@ def cpu_until_ended(process):
                 used[name] += ran_ns / 1e9
         most = {name: max(most[name], used[name]) for name in THREADS}
         time.sleep(0.2)
-    if process.returncode != 0:
-        sys.exit(f"error: a run with views ended with {process.returncode}")
+    ended_well(process.returncode)
     return most
 
 
