@@ -42,3 +42,24 @@ fn violations_are_found_at_the_width_and_in_the_colours_that_have_them() {
     }
     assert_eq!(found.len(), 2 + 2 + 4, "{found:#?}");
 }
+
+#[test]
+fn what_keys_do_not_reach_and_focus_that_is_not_seen_are_found() {
+    let body = "<p><a href=\"#a\">reached</a></p>\n\
+                <p><a class=\"plain\" style=\"outline:none\" href=\"#a\">not seen</a></p>\n\
+                <p id=\"fake\" style=\"cursor:pointer\">a button for a mouse</p>\n\
+                <p><label style=\"cursor:pointer\"><input type=\"checkbox\"> named</label></p>\n\
+                <p><a style=\"visibility:hidden\" href=\"#a\">hidden</a></p>";
+    let found = found("axe-keys", body);
+    let of_frame = |frame: &str| {
+        let lines = found.iter().filter_map(|line| line.strip_prefix(frame));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for frame in ["360-light: ", "1280-dark: "] {
+        let expected = [
+            "keyboard-focus: a.plain: shows no focus",
+            "keyboard-reach: p#fake: keys do not reach it",
+        ];
+        assert_eq!(of_frame(frame), expected, "{found:#?}");
+    }
+}

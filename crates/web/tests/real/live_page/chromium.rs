@@ -1,14 +1,21 @@
 //! The page in Chromium: its script, under its own Content-Security-Policy.
 
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use lab::live::{Live, Place};
+use lab::live::{
+    Cell, CellOf, Judged, Live, Matrix, NewestSample, NewestScrape, Phase, Place, SeriesName,
+    Shown, ShownAgent, ShownGroup,
+};
+use measure::observation::{Sample, SeriesKind};
 use testing::browser;
 use testing::folder::Folder;
+use testing::measured::{SECOND, busy_server, second};
 use web::Server;
 
-use super::{REPORT, address, publish, publish_each, start};
-use crate::browser::get;
+use super::{REPORT, address, publish, start};
+use crate::browser::{Browser, get};
 
 /// What a browser makes of the page: its elements once no event follows any more. `end` ends the
 /// server when the page is connected.
@@ -48,18 +55,95 @@ fn page_becomes_the_report() {
     assert!(!page.contains("id=\"tiles\""), "{page}");
 }
 
+/// A snapshot with something for each part of the page.
+fn everything(number: u64) -> Shown {
+    let sample = NewestSample {
+        series: Arc::new(SeriesName {
+            name: "waiting".to_owned(),
+            unit: "queries".to_owned(),
+            kind: SeriesKind::Gauge,
+        }),
+        sample: Sample::Value(2.5),
+        last: None,
+    };
+    let interval = Arc::new(second(number, 1_000, 4));
+    let agent = |host: &str, is_lost: bool| ShownAgent {
+        host: Some(host.to_owned()),
+        is_at_work: !is_lost,
+        is_lost,
+    };
+    let group = |name: &str| ShownGroup {
+        name: name.to_owned(),
+        interval: Arc::clone(&interval),
+    };
+    Shown {
+        phase: Phase::Load,
+        left: Some(Duration::from_secs(3_725)),
+        groups: vec![group("stub"), group("resolver")],
+        agents: vec![agent("alpha", false), agent("beta", true)],
+        judged: Some(Arc::new(Judged {
+            verdict: busy_server(),
+            until_ns: 5 * SECOND,
+            is_provisional: true,
+        })),
+        observations: vec![Arc::new(NewestScrape {
+            source: "bind=192.0.2.1:8053".into(),
+            profile: "bind".into(),
+            at: Duration::from_secs(number),
+            has_failed: false,
+            samples: vec![sample],
+        })],
+        interval: Some(interval),
+        ..Shown::default()
+    }
+}
+
+/// The cell of that number, of two.
+fn cell(cell: usize) -> CellOf {
+    let of = |server: &str| Cell {
+        values: vec![server.to_owned()],
+        made_before: 0,
+    };
+    CellOf {
+        matrix: Arc::new(Matrix {
+            factors: vec!["server".to_owned()],
+            cells: vec![of("bind"), of("knot")],
+            repetitions: 1,
+        }),
+        cell,
+        repetition: 1,
+    }
+}
+
 #[test]
 fn page_is_accessible_during_the_run_and_at_its_end() {
     let live = Live::default();
     let server = start(&live);
-    publish_each(&live, &server, 5);
-    live.begin(Place::new("second trial", 2, Some(3)));
-    publish_each(&live, &server, 2);
+    let mut follows = Browser::open(address(&server), "/events", "");
+    for run in 0..2 {
+        live.begin(Place {
+            cell: Some(cell(run as usize)),
+            ..Place::new("trial", run + 1, Some(2))
+        });
+        for number in 0..5 {
+            live.publish(everything(number));
+            follows.until(live.newest());
+        }
+    }
     let response = get(address(&server), "/");
     let (_, during) = response.split_once("\r\n\r\n").unwrap();
-    assert!(during.contains("id=\"run-1\""), "{during}");
+    for part in [
+        ">server knot<",
+        "id=\"run-1\"",
+        ">resolver<",
+        ">1 on beta<",
+        "bind=192.0.2.1",
+        "Provisional",
+    ] {
+        assert!(during.contains(part), "{part}: {during}");
+    }
     let end = watch("chromium-axe", |live, server| {
-        publish(live, 7);
+        live.publish(everything(0));
         drop(server);
     });
     let folder = Folder::new("axe-live");
