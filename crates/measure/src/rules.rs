@@ -22,6 +22,7 @@ mod document;
 mod finding;
 mod generator;
 mod host;
+mod in_force;
 mod load;
 mod losses;
 mod losses_by_client;
@@ -223,6 +224,7 @@ impl<'a> Judgement<'a> {
                 let cures = &mut finding.diagnosis.cures;
                 let is_known = |it: &str| products.is_empty() || products.contains(&it);
                 cures.retain(|it| it.place.product().is_none_or(is_known));
+                cures.retain(|it| !in_force::is_in_force(it, &symptoms.figures.record.scenario));
                 spoken.push(Spoken {
                     rule,
                     finding,

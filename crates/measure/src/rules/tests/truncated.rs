@@ -5,7 +5,14 @@ use crate::rules::situations::*;
 #[test]
 fn truncated_responses_are_avoided_by_larger_datagrams_or_exemption_from_limits() {
     let mut record = saturated();
+    record.scenario.edns = Some("1232 bytes".to_owned());
     change_last(&mut record, |interval| interval.counts.truncated += 2_000);
+    let in_force = told(&record, "truncated responses");
+    assert!(
+        !format!("{in_force:?}").contains("--edns-size"),
+        "{in_force:?}"
+    );
+    record.scenario.edns = None;
     told(&record, "truncated responses").warning("2.00 %", "--edns-size 1232");
     lose(&mut record, 5_000);
     told(&record, "truncated responses").warning("2.00 %", "exempt-clients");
