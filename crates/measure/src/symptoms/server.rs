@@ -244,7 +244,8 @@ pub(super) fn log(figures: &Figures<'_>) -> Option<ServerLog> {
 /// Queries that left this host while the server was observed.
 pub(crate) fn queries_sent(figures: &Figures<'_>) -> u64 {
     let (counts, warmup) = (figures.counts, &figures.record.warmup.counts);
-    counts.sent + warmup.sent + queries_sent_again(figures)
+    let over_tcp = counts.tcp_fallback.sent + warmup.tcp_fallback.sent;
+    counts.sent + warmup.sent + over_tcp + queries_sent_again(figures)
 }
 
 /// Those of them that clients sent a second time.
