@@ -310,6 +310,9 @@ symptoms! {
     fell_behind: FellBehind = load::fell_behind;
     /// All slots or clients were in use while nothing queued at the target.
     few_slots: FewSlots = load::few_slots;
+    /// All slots were in use, and half of the queries took twice as long as the shortest, but the
+    /// fastest tenth waited for less than half of that: no queue delays some alone.
+    uneven_times: UnevenTimes = load::uneven_times;
     /// Over 0.1 % of the responses took 50 times the median or longer, and 50 ms; or 5 times and
     /// 20 ms where they are of a few spans, clients or targets; or 3 times and 50 ms where hardly
     /// any came between them and the others. Much: 0.5 %.

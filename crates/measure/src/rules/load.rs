@@ -114,6 +114,24 @@ pub(super) fn few_slots(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
     })
 }
 
+/// Slow names, or a part of the target that is slow: either sets the rate by way of the slots.
+pub(super) fn uneven_times(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
+    let (it, figures) = (symptoms.uneven_times.as_ref()?, &symptoms.figures);
+    let evidence = format!(
+        "{}; a tenth of the responses took no longer than {}, half of them up to {}, which no \
+         queue of all queries explains",
+        all_used(&it.in_use, figures),
+        latency(it.fast_ns as f64),
+        latency(it.in_use.p50_ns as f64)
+    );
+    let advice = match it.in_use.carried {
+        Some(_) => format!("--clients {}", 4 * figures.record.scenario.clients),
+        None => format!("--outstanding {}", 4 * it.in_use.slots),
+    };
+    let advice = format!("run with {advice}: if the rate grows with it, the slots were the limit");
+    Some(Conclusion::new(evidence, advice))
+}
+
 pub(super) fn rate_held(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
     let figures = &symptoms.figures;
     let has_waited = match symptoms.rate_held.as_ref()? {

@@ -12,6 +12,7 @@ use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
 use crate::symptoms::losses::{Outages, SignOfLoad, StalledConnections, number_lost};
 use crate::symptoms::server::ServerQueriesDropped;
+use crate::symptoms::significance::delays_all;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::OutageKind;
 
@@ -276,17 +277,29 @@ pub(super) fn share_lost(figures: &Figures<'_>) -> String {
     format!("{lost} of the offered queries")
 }
 
+/// What the times of responses say of a queue that all of them waited in.
+fn no_queue(figures: &Figures<'_>) -> String {
+    let service = &figures.record.total.distributions.service;
+    let [p10, p50] = [0.1, 0.5].map(|p| service.percentile(p).unwrap_or(0));
+    let shortest = figures.path_ns.unwrap_or(p50);
+    let [fast, half, least] = [p10, p50, shortest].map(|ns| latency(ns as f64));
+    match p50 < 2 * shortest || delays_all(service, shortest) {
+        true => format!("p50 {half} and the shortest {least} leave no room for a queue"),
+        false => format!(
+            "the shortest took {least}, a tenth no longer than {fast}, half of them up to {half}, \
+             and a queue would delay all"
+        ),
+    }
+}
+
 /// Losses without a sign that the load is the cause: a rate is not advised.
 pub(super) fn without_queue(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let figures = &symptoms.figures;
     let scenario = &figures.record.scenario;
-    let p50 = figures.service_p50_ns.unwrap_or(0);
     let seen = format!(
-        "{} got no response, and nothing shows that the load is the cause: p50 {} and the shortest \
-         {} leave no room for a queue",
+        "{} got no response, and nothing shows that the load is the cause: {}",
         share_lost(figures),
-        latency(p50 as f64),
-        latency(figures.path_ns.unwrap_or(p50) as f64)
+        no_queue(figures)
     );
     let matters = "a server that cannot keep up lets queries wait before it drops them; losses \
         without waiting come from the path, or from a limit on the rate of each client";

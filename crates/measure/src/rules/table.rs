@@ -113,7 +113,7 @@ static WORTH: &[Rule] = rules! {
     "messages match no query, and no response" says(answers::unmatched_messages)
         if [UnmatchedMessages, NothingAnswered] => Unknown,
         does_not_know("whether the target, a middlebox or others sent them");
-    "all responses late" says(losses::late_responses) if [LateResponses] => Server,
+    "all responses late" says(losses::late_responses) if [LateResponses] => Unknown,
         in_every_verdict(), does_not_know("whether the path or the target delayed them");
     "one HTTP error for most queries" says(answers::http_errors) if [HttpErrors] => Unknown,
         in_every_verdict(), does_not_know("what the server does with requests that it accepts");
@@ -348,6 +348,8 @@ static LOAD: &[Rule] = rules! {
         does_not_know("whether the path or a limit of the target loses them");
     "too few slots" concludes(load::few_slots) if [FewSlots] => Outstanding,
         does_not_know("how much more the target can do");
+    "times differ in all slots" concludes(load::uneven_times) if [UnevenTimes] => Unknown,
+        does_not_know("whether more slots, or a part of the target, would give a higher rate");
     "too few to tell" concludes(worth::too_few) if [TooFewToTell] => Unknown,
         does_not_know("how many are lost on average");
     "unclear" concludes(load::unclear) if [] => Unknown, does_not_know("what limited the run");

@@ -31,7 +31,6 @@ pub(crate) struct Figures<'a> {
     /// Mean number in flight within the window, lost queries included.
     pub(crate) in_flight: f64,
     pub(crate) mean_latency_ns: Option<f64>,
-    pub(crate) latency_p50_ns: Option<u64>,
     pub(crate) service_p50_ns: Option<u64>,
     /// The shortest way to the target and back that was seen at all.
     pub(crate) path_ns: Option<u64>,
@@ -66,7 +65,6 @@ impl<'a> Figures<'a> {
             outstanding: record.outstanding(),
             in_flight: record.mean_in_flight(),
             mean_latency_ns: total.latency.mean_ns(),
-            latency_p50_ns: total.latency.percentile(0.5),
             service_p50_ns: total.service.percentile(0.5),
             path_ns: shortest.into_iter().filter_map(Histogram::min_ns).min(),
             lateness_p99_ns: total.send_lateness.percentile(0.99).unwrap_or(0),
@@ -231,22 +229,10 @@ impl<'a> Figures<'a> {
         drops <= missing + missing / 10
     }
 
-    /// Latency (from the scheduled instant) in the first and the last third of the window; none
-    /// with fewer than three intervals.
-    pub(crate) fn first_and_last_latency(&self) -> Option<(Histogram, Histogram)> {
-        let latencies: Vec<&Histogram> = self
-            .record
-            .intervals_in_window()
-            .map(|interval| &interval.distributions.latency)
-            .collect();
-        let third = latencies.len() / 3;
-        let sum = |part: &[&Histogram]| {
-            let mut sum = Histogram::new();
-            part.iter().for_each(|latency| sum.merge(latency));
-            sum
-        };
-        let last = latencies.len() - third;
-        (third > 0).then(|| (sum(&latencies[..third]), sum(&latencies[last..])))
+    /// Latency (from the scheduled instant) in each interval of the window.
+    pub(crate) fn latency_by_interval(&self) -> Vec<&'a Histogram> {
+        let intervals = self.record.intervals_in_window();
+        intervals.map(|it| &it.distributions.latency).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the load itself shows: whether the target kept up with it.
 //!
-//! Closed loop: slots all in use while nothing queues, or while queries queue; with slots to
-//! spare, a rate cap that was reached, or connections that take long to set up. Where a connection
+//! Closed loop: slots all in use while nothing queues, while queries queue, or while some take long
+//! and others do not; with slots to spare, a rate cap that was reached, or connections that take long to set up. Where a connection
 //! may carry only a number of queries at once, those are all the slots there are.
 //!
 //! Open loop: growing latency, losses with a sign of load, or everything answered on time.
@@ -15,6 +15,11 @@ use crate::scenario::Arrival;
 
 /// From this share of the slots on, all of them count as used.
 const FULL: f64 = 0.95;
+/// Half of the queries wait from this many times the shortest time on...
+const QUEUED: f64 = 2.0;
+/// ... and in a stream, where a segment may wait for the acknowledgement of another: two round
+/// trips are no queue.
+const QUEUED_IN_STREAM: f64 = 2.5;
 /// Waiting for less is no queue at the target: 0.1 ms.
 const QUEUED_NS_MIN: u64 = 100_000;
 /// A rate counts as held from this share on.
@@ -79,12 +84,20 @@ pub(crate) struct SlotsInUse {
 }
 
 impl SlotsInUse {
-    /// Half of the queries took twice as long as the shortest, and longer than what a scheduler or
-    /// a batch of messages makes of it.
-    fn are_queued(&self) -> bool {
+    /// Half of the queries took that many times as long as the shortest, and longer than what a
+    /// scheduler or a batch of messages makes of it.
+    fn have_waited(&self, times: f64) -> bool {
         let waited_ns = self.p50_ns.saturating_sub(self.shortest_ns);
-        self.p50_ns >= 2 * self.shortest_ns && waited_ns >= QUEUED_NS_MIN
+        self.p50_ns as f64 >= times * self.shortest_ns as f64 && waited_ns >= QUEUED_NS_MIN
     }
+}
+
+/// All slots were in use, and the times of responses differ by more than a queue explains.
+#[derive(Clone, Copy)]
+pub(crate) struct UnevenTimes {
+    pub(crate) in_use: SlotsInUse,
+    /// The fastest tenth took no longer.
+    pub(crate) fast_ns: u64,
 }
 
 pub(crate) struct TooFewToTell;
@@ -94,6 +107,7 @@ pub(crate) struct TooFewToTell;
 enum Load {
     FellBehind(FellBehind),
     FewSlots(FewSlots),
+    Uneven(UnevenTimes),
     RateHeld(RateHeld),
     TooFew,
     Unclear,
@@ -109,6 +123,13 @@ pub(super) fn fell_behind(figures: &Figures<'_>) -> Option<FellBehind> {
 pub(super) fn few_slots(figures: &Figures<'_>) -> Option<FewSlots> {
     match load(figures) {
         Load::FewSlots(it) => Some(it),
+        _ => None,
+    }
+}
+
+pub(super) fn uneven_times(figures: &Figures<'_>) -> Option<UnevenTimes> {
+    match load(figures) {
+        Load::Uneven(it) => Some(it),
         _ => None,
     }
 }
@@ -154,20 +175,32 @@ fn closed_loop(figures: &Figures<'_>, slots: u64) -> Load {
         return slots_unused(figures, usable);
     }
     // Where queries wait for a stream, latency from the scheduled instant is mostly that wait.
-    let p50 = match carried {
-        Some(_) => figures.service_p50_ns,
-        None => figures.latency_p50_ns,
+    let total = &figures.record.total.distributions;
+    let times = match carried {
+        Some(_) => &total.service,
+        None => &total.latency,
     };
+    let quantile = |p| times.percentile(p).unwrap_or(0);
     let in_use = SlotsInUse {
         slots,
         carried,
-        p50_ns: p50.unwrap_or(0),
+        p50_ns: quantile(0.5),
         shortest_ns: figures.path_ns.unwrap_or(0),
     };
+    let queued = match figures.record.scenario.transport.has_connections() {
+        true => QUEUED_IN_STREAM,
+        false => QUEUED,
+    };
     // A single query in flight never waits behind another one of ours.
-    match slots == 1 || !in_use.are_queued() {
-        true => Load::FewSlots(FewSlots::Slots(in_use)),
-        false => Load::FellBehind(FellBehind::Slots(in_use)),
+    if slots == 1 || !in_use.have_waited(queued) {
+        return Load::FewSlots(FewSlots::Slots(in_use));
+    }
+    match significance::delays_all(times, in_use.shortest_ns) {
+        true => Load::FellBehind(FellBehind::Slots(in_use)),
+        false => Load::Uneven(UnevenTimes {
+            in_use,
+            fast_ns: quantile(0.1),
+        }),
     }
 }
 

@@ -344,14 +344,15 @@ pub(super) fn is_plateau(answered: &[f64], lost: f64, windows_min: usize, less: 
     are_enough && variance < mean * lost / less
 }
 
-/// Queries waited at the target, by Little's law at least `WAITING_MIN` on average, and half of
-/// them took longer than the way to it explains.
+/// Queries waited at the target, by Little's law at least `WAITING_MIN` on average: half of them
+/// took longer than the way to it explains, and nearly all did.
 fn waiting(figures: &Figures<'_>) -> Option<SignOfLoad> {
     let service = &figures.record.total.distributions.service;
     let (p50, _) = significance::median_between(service)?;
     let (mean, shortest_ns) = (service.mean_ns()?, figures.path_ns?);
     let waiting = (mean - shortest_ns as f64) / 1e9 * figures.achieved_qps;
-    (p50 >= QUEUED * shortest_ns && waiting >= WAITING_MIN).then(|| SignOfLoad::Waiting {
+    let is_queue = p50 >= QUEUED * shortest_ns && significance::delays_all(service, shortest_ns);
+    (is_queue && waiting >= WAITING_MIN).then(|| SignOfLoad::Waiting {
         queries: waiting as u64,
         p50_ns: figures.service_p50_ns.unwrap_or(p50),
         shortest_ns,

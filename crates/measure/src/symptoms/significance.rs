@@ -63,16 +63,57 @@ pub(crate) fn median_between(values: &Histogram) -> Option<(u64, u64)> {
     Some((quantile(0.5 - reach)?, quantile(0.5 + reach)?))
 }
 
+/// Of the time that half of the queries waited, a queue has the fastest tenth wait this part at
+/// least: 0.5 of the queue of a closed loop with five slots (Erlang), more with more. Times that
+/// differ by themselves leave it less: 0.15 if they are exponential, 0.2 if uniform.
+const WAITED_BY_ALL: f64 = 0.5;
+
+/// True if what delayed half of these beyond the shortest delayed nearly all of them: a queue
+/// does, and a target that takes longer for some names does not.
+pub(crate) fn delays_all(times: &Histogram, shortest_ns: u64) -> bool {
+    let beyond = |p| Some(times.percentile(p)?.saturating_sub(shortest_ns) as f64);
+    let both = beyond(0.1).zip(beyond(0.5));
+    both.is_some_and(|(few, half)| few >= WAITED_BY_ALL * half)
+}
+
 /// Median latency at the start and at the end, if it at least doubled and grew by over 1 ms, and
-/// that is no chance: a course in which nothing changes but at times shows no growth.
+/// that is no chance: a course in which nothing changes but at times shows no growth. Nor does one
+/// that has reached another level: the backlog of a target that falls behind grows to the end.
 pub(crate) fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
-    let (first, last) = figures.first_and_last_latency()?;
+    let latency = figures.latency_by_interval();
+    let third = latency.len() / 3;
+    let (first, last) = (
+        sum(&latency[..third]),
+        sum(&latency[latency.len() - third..]),
+    );
     let (_, first_most) = median_between(&first)?;
     let (last_least, _) = median_between(&last)?;
     let grew = last_least >= 2 * first_most && last_least - first_most > 1_000_000;
     let p50 = |latency: &Histogram| latency.percentile(0.5);
-    let is_growth = grew && !is_level(figures.record);
+    let is_growth = grew && !is_level(figures.record) && goes_on(figures);
     p50(&first).zip(p50(&last)).filter(|_| is_growth)
+}
+
+/// All of these together; of none, a histogram without a value.
+fn sum(parts: &[&Histogram]) -> Histogram {
+    let mut sum = Histogram::new();
+    parts.iter().for_each(|part| sum.merge(part));
+    sum
+}
+
+/// A backlog that began with the run grows by 1.2 from one half of its last third to the other.
+const GOES_ON: f64 = 1.1;
+
+/// True if latency still grew in the last third of the window; in a window of few intervals, from
+/// the second third to the last.
+fn goes_on(figures: &Figures<'_>) -> bool {
+    let latency = figures.latency_by_interval();
+    let third = latency.len() / 3;
+    let length = if third > 1 { third } else { 2 * third };
+    let (before, after) = latency[latency.len() - length..].split_at(length / 2);
+    let [before, after] = [before, after].map(|part| median_between(&sum(part)));
+    let least_and_most = before.zip(after);
+    least_and_most.is_some_and(|((_, most), (least, _))| least as f64 > GOES_ON * most as f64)
 }
 
 /// True if the run's course has neither a beginning of its own nor a drift.

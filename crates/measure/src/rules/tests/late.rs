@@ -16,9 +16,9 @@ fn most_of_what_timed_out_came_later_or_it_is_not_told() {
 }
 
 #[test]
-fn responses_that_are_all_too_late_are_the_servers_limit() {
+fn responses_that_are_all_too_late_are_of_the_path_or_the_target() {
     let mut record = record((0..10).map(|index| interval(index, &[])).collect());
     lose(&mut record, 1_000);
     change_last(&mut record, |interval| interval.counts.late += 900);
-    judged(&record, Limit::Server, "900 responses", "--timeout");
+    judged(&record, Limit::Unknown, "900 responses", "--timeout");
 }

@@ -47,6 +47,68 @@ fn queue_that_stood_since_the_warm_up_is_still_a_queue() {
 }
 
 #[test]
+fn answers_of_a_cache_beside_slow_ones_are_no_queue() {
+    let record = run(&[(50_000, 400), (16_600_000, 600)]);
+    let evidence = "a tenth of the responses took no longer than 50.";
+    judged(&record, Limit::Unknown, evidence, "--outstanding 400");
+    // Times of one target that differ, all the way from the shortest.
+    let uniform: Vec<(u64, u64)> = (1..=100).map(|at| (at * MS / 5, 10)).collect();
+    judged(
+        &run(&uniform),
+        Limit::Unknown,
+        "which no queue of all",
+        "the slots were",
+    );
+}
+
+#[test]
+fn two_round_trips_in_a_stream_are_no_queue() {
+    let mut record = run(&[(5 * MS, 50), (10_100_000, 950)]);
+    judged(&record, Limit::Server, "queued at the target", "--rate");
+    record.scenario.transport = Transport::Tcp.into();
+    judged(
+        &record,
+        Limit::Outstanding,
+        "nothing queued",
+        "--outstanding",
+    );
+}
+
+#[test]
+fn losses_beside_times_that_differ_have_no_sign_of_load() {
+    let mut record = in_time(10_000.0);
+    let uniform: Vec<(u64, u64)> = (1..=100).map(|ms| (ms * MS / 10 + MS, 1_000)).collect();
+    record.intervals = vec![interval(0, &uniform)];
+    record.intervals[0].end_ns = 10 * SECOND;
+    record.total = Interval::total(&record.intervals);
+    lose(&mut record, 2_000);
+    judged(
+        &record,
+        Limit::Unknown,
+        "nothing shows that the load is the cause",
+        "",
+    );
+}
+
+#[test]
+fn another_level_of_latency_is_no_backlog() {
+    let open = |latency_ns: &dyn Fn(u64) -> u64| {
+        let intervals = (0..9).map(|it| interval(it, &[(latency_ns(it), 1_000)]));
+        let mut record = record(intervals.collect());
+        record.scenario.arrival = Arrival::Open {
+            rate_qps: 1_000.0,
+            process: Process::Constant,
+            burst: 1,
+        };
+        judge(&record)
+    };
+    let step = open(&|it| if it < 4 { MS } else { 40 * MS });
+    assert_eq!(step.limit, Limit::Rate, "{step:#?}");
+    let growth = open(&|it| if it < 4 { MS } else { it * 10 * MS });
+    assert_eq!(growth.limit, Limit::Server, "{growth:#?}");
+}
+
+#[test]
 fn single_outstanding_query_is_always_the_outstanding_limit() {
     let mut record = record(
         (0..10)

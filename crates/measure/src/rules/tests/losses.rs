@@ -4,9 +4,9 @@ use crate::rules::situations::*;
 
 #[test]
 fn losses_while_queries_wait_are_the_servers_limit() {
-    let mut record = open_loop(&[(200_000, 100), (10 * MS, 900)], 10_000.0);
+    let mut record = open_loop(&[(200_000, 50), (10 * MS, 950)], 10_000.0);
     lose(&mut record, 5_000);
-    let evidence = "4.76 % of the offered queries got no response, while 88 queries waited at the \
+    let evidence = "4.76 % of the offered queries got no response, while 93 queries waited at the \
                     target on average: p50 9.994 ms against the shortest 200.0 us";
     let verdict = judged(&record, Limit::Server, evidence, "--rate 8000");
     let said = "5,000 of 105,000 queries got no response (4.76 %): 5,000 timed out";

@@ -433,7 +433,7 @@ fn too_little() -> Vec<Situation> {
                 .rate(1_000.0)
                 .timeout_ms(20)
                 .behaviour(|it| it.delay = Delay::Constant(ms(30))),
-            limit: Limit::Server,
+            limit: Limit::Unknown,
             evidence: "came after the timeout of 20.00 ms (",
             topic: "timeout",
             state: State::Problem,
