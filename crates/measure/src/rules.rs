@@ -39,6 +39,7 @@ mod table;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod unserved;
 mod worth;
 
 pub(crate) use by_agent::rules_of_agents;

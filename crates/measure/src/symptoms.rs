@@ -25,6 +25,7 @@ pub(crate) mod service;
 pub(crate) mod set_up;
 pub(crate) mod significance;
 pub(crate) mod tail;
+pub(crate) mod unserved;
 pub(crate) mod worth;
 
 pub(crate) use figures::{Figures, LATENESS_MAX_NS};
@@ -43,6 +44,7 @@ use server::*;
 use service::*;
 use set_up::*;
 use tail::*;
+use unserved::*;
 use worth::*;
 
 /// Declares each symptom once: its field, its type, the function that computes it and, where a
@@ -198,6 +200,11 @@ symptoms! {
     /// Such clients, where the generator had time and the target turned them away or let as many
     /// queries and handshakes time out.
     unserved_by_target: UnservedByTarget = connections::unserved_by_target;
+    /// Such clients, if none of them ever had a connection, as their SYNs had no answer or were
+    /// rejected, and no listen queue is known to overflow.
+    never_connected: NeverConnected = unserved::never_connected;
+    /// Such clients, if they are all clients of some of several local addresses, and no others.
+    unserved_by_source: UnservedBySource = unserved::unserved_by_source;
     /// Handshakes that one side refused. Much: half of the losses, and 0.1 % of the queries, had
     /// no connection.
     handshakes_refused: HandshakesRefused = connections::handshakes_refused,

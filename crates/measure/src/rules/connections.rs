@@ -12,7 +12,7 @@ use crate::symptoms::connections::{DELAYED, Unserved, UnservedClients, turned_aw
 use crate::symptoms::{Figures, Symptoms};
 
 /// Why clients that are not served matter.
-const OF_SERVED: &str = "all figures are those of the clients that are served";
+pub(super) const OF_SERVED: &str = "all figures are those of the clients that are served";
 /// BIND serves that many TCP clients unless named.conf says otherwise.
 const BIND_TCP_CLIENTS: u64 = 150;
 /// BIND serves that many HTTP clients of a listener unless named.conf says otherwise.

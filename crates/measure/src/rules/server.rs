@@ -9,7 +9,7 @@ use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent};
 use crate::observation::{ProgramUse, QueryUse};
 use crate::symptoms::server::{
-    CpuUse, MemoryNeed, NUMBER_MAX, ServerCounts, ServerUpstream, queries_sent_again,
+    CpuUse, MemoryNeed, NUMBER_MAX, OtherClients, ServerCounts, ServerUpstream, queries_sent_again,
 };
 use crate::symptoms::{Figures, Symptoms};
 
@@ -320,15 +320,24 @@ pub(super) fn queries_dropped(symptoms: &Symptoms<'_>) -> Option<Finding> {
 pub(super) fn tcp_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.server_tcp_clients.as_ref()?;
     let seen = format!(
-        "{} had no more than {} TCP clients at once by its own count, of {} that asked: its limit \
-         on TCP clients is met",
+        "{} had no more than {} TCP clients at once by its own count, of {} that asked: {}",
         symptoms.figures.servers.first()?.name(),
         count(it.most),
-        count(it.all)
+        count(it.all),
+        match it.others {
+            OtherClients::TurnedAway => "its limit on TCP clients is met",
+            OtherClients::OfOtherAddresses => "it is their address that keeps the others out",
+            OtherClients::NeverConnected => "the others did not reach it",
+        }
     );
+    let topic = "TCP clients of the server";
+    if it.others != OtherClients::TurnedAway {
+        let matters = "as many as reach it are no limit of its own";
+        return Some(Diagnosis::new(topic, State::Ok, seen, matters).into());
+    }
     let matters = "a server at this limit leaves further connections in its listen queue, or \
                    closes them";
-    let diagnosis = Diagnosis::new("TCP clients of the server", State::Problem, seen, matters);
+    let diagnosis = Diagnosis::new(topic, State::Problem, seen, matters);
     Some(diagnosis.cures(more_clients(&symptoms.figures)).into())
 }
 

@@ -3,7 +3,7 @@
 use super::worth;
 use super::{Rule, WITHOUT_QUEUE};
 use super::{answers, connections, generator, host, load, losses, path, server, set_up, tail};
-use super::{losses_by_client, losses_by_name};
+use super::{losses_by_client, losses_by_name, unserved};
 use crate::limit::Limit::*;
 use crate::symptoms::Symptom::*;
 
@@ -152,13 +152,16 @@ static OUTAGES: &[Rule] = rules! {
         silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("whether the target limits it or a device on the path");
+    "clients of some addresses" says(unserved::unserved_by_source) if [UnservedBySource] => Server,
+        silent_if(&[SilentNames]), unless(&[HandshakesRefused]), in_every_verdict(),
+        does_not_know("whether the target, its firewall or a part of it turns them away");
     "limit on new connections" says(set_up::attempts_turned_away)
         if [AttemptsTurnedAway, AdmissionsLimited] => Network, in_every_verdict(),
-        unless(&[RateHeld, OutagesOfGenerator]),
+        silent_if(&[UnservedBySource]), unless(&[RateHeld, OutagesOfGenerator]),
         does_not_know("whether the target's host has the limit or a device before it");
     "connection attempts turned away" says(set_up::attempts_turned_away)
-        if [AttemptsTurnedAway] => Unknown, silent_if(&[AdmissionsLimited]), in_every_verdict(),
-        unless(&[RateHeld, OutagesOfGenerator]),
+        if [AttemptsTurnedAway] => Unknown, in_every_verdict(),
+        silent_if(&[AdmissionsLimited, UnservedBySource]), unless(&[RateHeld, OutagesOfGenerator]),
         does_not_know("whether a limit, a full listen queue or one of several servers did it");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
         in_every_verdict(),
@@ -188,10 +191,14 @@ static OUTAGES: &[Rule] = rules! {
     "no message ID, and clients without response" says(generator::no_message_id)
         if [NoMessageId, UnservedByTarget] => Generator,
         does_not_know("why these clients get no response");
+    "clients never connected" says(unserved::never_connected)
+        if [NeverConnected, UnservedByTarget] => Unknown, in_every_verdict(),
+        silent_if(&[SilentNames, AttemptsTurnedAway, UnservedBySource]),
+        does_not_know("whether a firewall, a full listen queue or a server that is down did it");
     "clients turned away" says(connections::unserved_clients)
         if [UnservedByTarget, UnservedClients] => Server, unless(&[HandshakesRefused]),
-        silent_if(&[SilentNames, AttemptsTurnedAway]), in_every_verdict(),
-        does_not_know("which limit of the target it was");
+        silent_if(&[SilentNames, AttemptsTurnedAway, NeverConnected, UnservedBySource]),
+        in_every_verdict(), does_not_know("which limit of the target it was");
     "handshakes refused, and clients without response" says(connections::handshakes_refused)
         if [HandshakesRefused, UnservedByTarget] => Server, in_every_verdict(),
         does_not_know("whether all servers behind the address refuse");
@@ -257,12 +264,16 @@ static NETWORK: &[Rule] = rules! {
 
 static TURNED_AWAY: &[Rule] = rules! {
     "listen queue full" says(connections::listen_queue_full) if [ListenQueueFull],
-        silent_if(&[AttemptsTurnedAway]);
+        silent_if(&[AttemptsTurnedAway, NeverConnected, UnservedBySource]);
     "no message ID" says(generator::no_message_id) if [NoMessageId] => Generator,
         does_not_know("how the target does with more clients");
+    "clients without connection" says(unserved::never_connected)
+        if [NeverConnected] => Unknown, in_every_verdict(),
+        silent_if(&[SilentNames, AttemptsTurnedAway, UnservedBySource]),
+        does_not_know("whether a firewall, a full listen queue or a server that is down did it");
     "clients without response" says(connections::unserved_clients) if [UnservedClients] => Server,
-        unless(&[HandshakesRefused]), silent_if(&[SilentNames, AttemptsTurnedAway]),
-        in_every_verdict(),
+        unless(&[HandshakesRefused]), in_every_verdict(),
+        silent_if(&[SilentNames, AttemptsTurnedAway, NeverConnected, UnservedBySource]),
         does_not_know("whether the generator kept them from asking");
     "handshakes refused" says(connections::handshakes_refused) if [HandshakesRefused] => Server,
         in_every_verdict(), does_not_know("whether all servers behind the address refuse");

@@ -53,6 +53,8 @@ mod too_little;
 mod truncated;
 mod turned_away;
 mod unserved;
+mod unserved_at_syn;
+mod unserved_by_source;
 mod verdict;
 mod violations;
 mod waits;

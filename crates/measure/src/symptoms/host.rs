@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::Figures;
 use super::generator::worst_agents;
 use super::losses::LOSS_MAX;
-use super::server::{ALWAYS_THROTTLED, THROTTLED};
 use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
 use crate::facts::QuotaUse;
@@ -13,6 +12,10 @@ use crate::interval::per;
 use crate::record::RunRecord;
 use crate::scenario::Transport;
 
+/// From this share of the periods on, a quota matters...
+pub(super) const THROTTLED: f64 = 0.05;
+/// ... and from this one on it stops a program in nearly all of them.
+pub(super) const ALWAYS_THROTTLED: f64 = 0.9;
 /// From this share of the time on, a quota that stops the generator shapes the result.
 const THROTTLED_MUCH: f64 = 0.02;
 /// From this many seconds in each second on, a target that waits for CPUs answers late.

@@ -2,8 +2,10 @@
 
 use super::Figures;
 use super::connections;
+use super::host::{ALWAYS_THROTTLED, THROTTLED};
 use super::losses;
 use super::service;
+use super::unserved::{never_connected, unserved_by_source};
 use crate::interval::per;
 use crate::observation::{ProgramUse, QueryUse};
 use crate::timeline::{Outage, OutageKind};
@@ -13,15 +15,11 @@ const FULL: f64 = 0.9;
 /// From this share on nothing of it is left: of what a quota gives that stops it in this share of
 /// its periods, and of CPUs alone.
 const USED_UP: f64 = 0.95;
-/// From this share of the periods on, a quota stops a server in nearly all of them.
-pub(super) const ALWAYS_THROTTLED: f64 = 0.9;
 const USED_UP_ALONE: f64 = 0.98;
 /// From this share of one CPU on, a thread is busy all the time.
 const THREAD_FULL: f64 = 0.9;
 /// Below this share of its CPUs a server has much to spare.
 const MUCH_TO_SPARE: f64 = 0.5;
-/// From this share of the periods on, a quota matters.
-pub(super) const THROTTLED: f64 = 0.05;
 /// From this share of what it used on, time that threads waited for a CPU matters.
 const WAITED: f64 = 0.25;
 /// From this many CPUs on it matters at all.
@@ -213,6 +211,18 @@ pub(super) fn queries_dropped(figures: &Figures<'_>) -> Option<ServerQueriesDrop
 pub(crate) struct ServerTcpClients {
     pub(crate) most: u64,
     pub(crate) all: u64,
+    pub(crate) others: OtherClients,
+}
+
+/// Why an observed server did not have more clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OtherClients {
+    /// It turned them away, or left them waiting.
+    TurnedAway,
+    /// They have other addresses than those that it had.
+    OfOtherAddresses,
+    /// They never had a connection.
+    NeverConnected,
 }
 
 pub(super) fn tcp_clients(figures: &Figures<'_>) -> Option<ServerTcpClients> {
@@ -221,7 +231,14 @@ pub(super) fn tcp_clients(figures: &Figures<'_>) -> Option<ServerTcpClients> {
     }
     let all = connections::unserved_clients(figures)?.all;
     let most = figures.servers.first()?.tcp_clients_max?.round() as u64;
-    (most < all).then_some(ServerTcpClients { most, all })
+    let others = if unserved_by_source(figures).is_some() {
+        OtherClients::OfOtherAddresses
+    } else if never_connected(figures).is_some() {
+        OtherClients::NeverConnected
+    } else {
+        OtherClients::TurnedAway
+    };
+    (most < all).then_some(ServerTcpClients { most, all, others })
 }
 
 /// From this many bytes a query on, files have something of each: a name and an address take more.
