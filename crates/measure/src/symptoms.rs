@@ -289,6 +289,10 @@ symptoms! {
     /// The target ended connections early. Much: over 0.1 % of the queries lost with them.
     connections_ended: ConnectionsEnded = connections::connections_ended,
         much if ConnectionsEnded::cost_queries;
+    /// Nothing came back on connections of QUIC until their idle timeout. Much: over 0.1 % of the
+    /// queries lost with them.
+    connections_silent: ConnectionsSilent = connections::connections_silent,
+        much if ConnectionsSilent::cost_queries;
     /// Queries waited because their connections may carry only a number at once.
     streams_full: StreamsFull = connections::streams_full;
     /// A share of the responses took 38 to 56 ms, and few slightly less or more. Much: 30 %, while

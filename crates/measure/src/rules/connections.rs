@@ -335,6 +335,36 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.cure(limits).into())
 }
 
+/// Silence does not say who is its cause.
+pub(super) fn connections_silent(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.connections_silent.as_ref()?;
+    let counts = symptoms.figures.counts;
+    let lost = counts.connection_losses;
+    let mut seen = format!(
+        "nothing came back on {} until QUIC gave up",
+        counted(it.number, "connection")
+    );
+    if lost > 0 {
+        seen.push_str(&format!(
+            "; {} ({} of those sent) were lost with their connection",
+            counted(lost, "query"),
+            share(lost, counts.sent)
+        ));
+    }
+    let matters = "neither end closed them: the target or the path drops what they carry, or the \
+                   target forgot them";
+    let diagnosis = Diagnosis::new("silent connections", State::Problem, seen, matters)
+        .cure(Cure::new(
+            Place::Server,
+            "nft list ruleset; iptables -nvL  (limits on datagrams, and rules that drop some)",
+        ))
+        .cure(Cure::words(
+            "run the same over UDP: where as many queries are lost, the path or a limit loses them",
+        ))
+        .cure(Cure::words("look into the log of the target for restarts"));
+    Some(diagnosis.into())
+}
+
 /// How they ended, by number.
 fn ways(connections: &Connections) -> Vec<(u64, String)> {
     let Connections {
@@ -345,7 +375,6 @@ fn ways(connections: &Connections) -> Vec<(u64, String)> {
         ended_by_http,
         quic_application,
         quic_transport,
-        quic_idle_timeouts,
         ..
     } = connections;
     vec![
@@ -356,7 +385,6 @@ fn ways(connections: &Connections) -> Vec<(u64, String)> {
         (*ended_by_http, "ended by HTTP".into()),
         (quic_application.total(), "QUIC application error".into()),
         (quic_transport.total(), "QUIC transport error".into()),
-        (*quic_idle_timeouts, "silent until QUIC gave up".into()),
     ]
 }
 

@@ -283,6 +283,9 @@ static TURNED_AWAY: &[Rule] = rules! {
     "connections ended" says(connections::connections_ended) if [ConnectionsEnded] => Server,
         silent_if(&[UnservedClients, RulesBroken]), in_every_verdict(),
         does_not_know("whether the target or a device between ended them");
+    "connections silent" says(connections::connections_silent) if [ConnectionsSilent] => Unknown,
+        silent_if(&[UnservedClients, RulesBroken]), in_every_verdict(),
+        does_not_know("whether the target or the path drops what they carry");
     "streams full" says(connections::streams_full) if [StreamsFull], in_every_verdict();
     "delayed acknowledgements" says(connections::delayed_acknowledgements)
         if [DelayedAcknowledgements] => Unknown, unless(&[RateHeld]), in_every_verdict(),
@@ -352,7 +355,8 @@ static LOAD: &[Rule] = rules! {
         silent_if(&[
             SilentNames, SignOfLoad, RateLimited, ServerQueriesDropped, OwnReceiveDrops,
             LossesOfOneAgent, LossesOfSomeClients,
-            HandshakesRefused, UnservedClients, AttemptsTurnedAway, ConnectionsEnded, RulesBroken,
+            HandshakesRefused, UnservedClients, AttemptsTurnedAway, ConnectionsEnded,
+            ConnectionsSilent, RulesBroken,
             OutagesOfTarget, OutagesOfNetwork, OutagesOfGenerator, TimeoutOutgrown, GapsUnfilled,
             ModelLosses
         ]),

@@ -349,12 +349,37 @@ impl ConnectionsEnded {
 
 pub(super) fn connections_ended(figures: &Figures<'_>) -> Option<ConnectionsEnded> {
     let (record, counts) = (figures.record, figures.counts);
-    let number = record.connections().ended_by_target();
+    let connections = record.connections();
+    // Silence is no end by the target.
+    let number = connections.ended_by_target() - connections.quic_idle_timeouts;
     let lost = counts.connection_losses;
     let is_habit = number > record.scenario.clients;
     (number > 0 && (is_habit || lost > 0)).then(|| ConnectionsEnded {
         number,
         is_habit,
+        cost_queries: significance::is_above(lost, counts.sent, LOSS_MAX),
+    })
+}
+
+/// Connections of QUIC on which nothing came back until this tool gave them up.
+pub(crate) struct ConnectionsSilent {
+    pub(crate) number: u64,
+    cost_queries: bool,
+}
+
+impl ConnectionsSilent {
+    pub(crate) fn cost_queries(&self) -> bool {
+        self.cost_queries
+    }
+}
+
+pub(super) fn connections_silent(figures: &Figures<'_>) -> Option<ConnectionsSilent> {
+    let (record, counts) = (figures.record, figures.counts);
+    let number = record.connections().quic_idle_timeouts;
+    let lost = counts.connection_losses;
+    let are_many = number > record.scenario.clients;
+    (number > 0 && (are_many || lost > 0)).then(|| ConnectionsSilent {
+        number,
         cost_queries: significance::is_above(lost, counts.sent, LOSS_MAX),
     })
 }

@@ -45,3 +45,29 @@ fn connections_that_the_target_ends_are_a_habit_or_a_loss() {
     });
     told(&record, topic).problem("after 262 queries each", "--queries-per-connection 102");
 }
+
+#[test]
+fn silence_until_quic_gives_up_is_no_end_by_the_target() {
+    let mut record = saturated();
+    record.scenario.transport = Transport::Doq.into();
+    change_last(&mut record, |interval| {
+        interval.counts.offered += 5_000;
+        interval.counts.sent += 5_000;
+        interval.counts.connection_losses += 5_000;
+        interval.counts.connections.became_usable = 16;
+        interval.counts.connections.quic_idle_timeouts = 6;
+    });
+    let seen = "nothing came back on 6 connections until QUIC gave up; 5,000 queries (4.76 %";
+    let verdict = judged(&record, Limit::Unknown, seen, "run the same over UDP");
+    let said = format!("{:#?}", (met(&record), verdict));
+    for wrong in ["the target ended", "tcp-idle-timeout"] {
+        assert!(!said.contains(wrong), "{wrong}: {said}");
+    }
+    // What it ends, it ends.
+    change_last(&mut record, |interval| {
+        interval.counts.connections.closed_by_target = 12;
+        interval.counts.connections.quic_idle_timeouts = 0;
+    });
+    let seen = "the target ended 12 connections (12 closed in order)";
+    judged(&record, Limit::Server, seen, "tcp-idle-timeout");
+}
