@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::phrases::{attempts_by_cause, by_source, list, with_room};
-use crate::counts::{CertificateFaults, ConnectionFailures, Connections};
+use crate::counts::{CertificateFaults, ConnectionFailures, Connections, Counts};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, share};
@@ -284,8 +284,10 @@ pub(super) fn rules_broken(symptoms: &Symptoms<'_>) -> Option<Finding> {
     Some(diagnosis.cure(cure).into())
 }
 
-/// A number of queries is that of a server's limit from this share of it on.
-const NEAR: f64 = 0.9;
+/// What ends connections after different numbers of queries.
+const ENDED_UNEVENLY: &str = "look for what ends a connection at some queries (rules of the target \
+                              on names, clients or chance, as DropAction of dnsdist), at any time \
+                              (devices that reset) or when it is idle (tcp-idle-timeout)";
 /// Sets of queries after which servers built on miekg/dns, CoreDNS among them, close.
 const MIEKG_QUERIES: u64 = 128;
 
@@ -302,11 +304,13 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     if it.is_habit {
         seen.push_str(&format!(", after {} queries each on average", count(each)));
     }
-    if lost > 0 {
+    seen.push_str(&lost_with_them(counts));
+    let uneven = it.uneven.filter(|_| it.is_habit);
+    if let Some((least, most)) = uneven {
         seen.push_str(&format!(
-            "; {} ({} of those sent) were lost with their connection",
-            counted(lost, "query"),
-            share(lost, counts.sent)
+            "; clients had {} to {} connections each, so they do not end after a number of queries",
+            count(least),
+            count(most)
         ));
     }
     let state = match per(lost as f64, counts.sent as f64) >= 0.01 {
@@ -316,8 +320,11 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "each one costs a new connection, with TLS a new handshake, and the queries in \
         flight";
     let mut diagnosis = Diagnosis::new("closed connections", state, seen, matters);
+    if uneven.is_some() {
+        return Some(diagnosis.cure(Cure::words(ENDED_UNEVENLY)).into());
+    }
     if it.is_habit && each > 0 {
-        if each <= MIEKG_QUERIES && each as f64 >= NEAR * MIEKG_QUERIES as f64 {
+        if each == MIEKG_QUERIES {
             diagnosis = diagnosis.cure(Cure::words(
                 "CoreDNS and other servers built on miekg/dns close after 128 queries: for them \
                     that is normal",
@@ -326,7 +333,10 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
         // What was lost with the connections was beyond what they were for.
         let answered = counts.sent.saturating_sub(lost) / it.number.max(1);
         let earlier = (answered * 8 / 10).max(1);
-        diagnosis = diagnosis.cure(Cure::throng(format!("--queries-per-connection {earlier}")));
+        let in_force = figures.record.scenario.connections.queries_max;
+        let is_fewer = in_force.is_none_or(|most| earlier < u64::from(most));
+        let fewer = Cure::throng(format!("--queries-per-connection {earlier}"));
+        diagnosis = diagnosis.cures(is_fewer.then_some(fewer));
     }
     let limits = Cure::words(
         "raise the server's limits on connections: idle time (BIND, Unbound and Knot DNS: \
@@ -338,19 +348,11 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
 /// Silence does not say who is its cause.
 pub(super) fn connections_silent(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.connections_silent.as_ref()?;
-    let counts = symptoms.figures.counts;
-    let lost = counts.connection_losses;
     let mut seen = format!(
         "nothing came back on {} until QUIC gave up",
         counted(it.number, "connection")
     );
-    if lost > 0 {
-        seen.push_str(&format!(
-            "; {} ({} of those sent) were lost with their connection",
-            counted(lost, "query"),
-            share(lost, counts.sent)
-        ));
-    }
+    seen.push_str(&lost_with_them(symptoms.figures.counts));
     let matters = "neither end closed them: the target or the path drops what they carry, or the \
                    target forgot them";
     let diagnosis = Diagnosis::new("silent connections", State::Problem, seen, matters)
@@ -363,6 +365,18 @@ pub(super) fn connections_silent(symptoms: &Symptoms<'_>) -> Option<Finding> {
         ))
         .cure(Cure::words("look into the log of the target for restarts"));
     Some(diagnosis.into())
+}
+
+/// The queries that were lost with connections, as a part of a sentence.
+fn lost_with_them(counts: &Counts) -> String {
+    match counts.connection_losses {
+        0 => String::new(),
+        lost => format!(
+            "; {} ({} of those sent) were lost with their connection",
+            counted(lost, "query"),
+            share(lost, counts.sent)
+        ),
+    }
 }
 
 /// How they ended, by number.

@@ -24,6 +24,9 @@ const HELD_INTERVALS_MIN: usize = 4;
 const LEVEL: f64 = 0.9;
 /// An interval that ends this long after the load is still of the load.
 const END_NS: u64 = 10_000_000;
+/// Clients' numbers of connections are uneven if they differ more than this many times as much as
+/// their queries explain.
+const UNEVEN: u64 = 2;
 /// A first response or a handshake that took this long waited for something.
 const LONG_NS: u64 = 500_000_000;
 /// A SYN that was dropped is sent again after that long (RFC 6298, section 2).
@@ -338,6 +341,9 @@ pub(crate) struct ConnectionsEnded {
     pub(crate) number: u64,
     /// More than one a client: one each at the end is normal.
     pub(crate) is_habit: bool,
+    /// The fewest and the most connections of a client, where these are further apart than if each
+    /// ended after the same number of queries.
+    pub(crate) uneven: Option<(u64, u64)>,
     cost_queries: bool,
 }
 
@@ -357,8 +363,26 @@ pub(super) fn connections_ended(figures: &Figures<'_>) -> Option<ConnectionsEnde
     (number > 0 && (is_habit || lost > 0)).then(|| ConnectionsEnded {
         number,
         is_habit,
+        uneven: uneven(figures, number),
         cost_queries: significance::is_above(lost, counts.sent, LOSS_MAX),
     })
+}
+
+/// The fewest and the most connections of a client, where as many as `ended` did not end after the
+/// same number of queries each: clients would have had as many as that number goes into theirs.
+fn uneven(figures: &Figures<'_>, ended: u64) -> Option<(u64, u64)> {
+    let experience = figures.record.experience()?;
+    let (least, most) = ends(&experience.connections)?;
+    let (fewest, queries) = ends(&experience.queries)?;
+    let each = (figures.counts.sent / ended.max(1)).max(1);
+    let expected = (queries - fewest) / each + 1;
+    // Old records have no connections by client.
+    (least > 0 && most - least > UNEVEN * expected).then_some((least, most))
+}
+
+/// The least and the greatest value.
+fn ends(values: &Histogram) -> Option<(u64, u64)> {
+    values.min_ns().zip(values.max_ns())
 }
 
 /// Connections of QUIC on which nothing came back until this tool gave them up.

@@ -1,5 +1,6 @@
 //! Connections that ended before they should, and the queries lost with them.
 
+use crate::experience::{ClientExperience, ClientFigures};
 use crate::rules::situations::*;
 
 #[test]
@@ -70,4 +71,78 @@ fn silence_until_quic_gives_up_is_no_end_by_the_target() {
     });
     let seen = "the target ended 12 connections (12 closed in order)";
     judged(&record, Limit::Server, seen, "tcp-idle-timeout");
+}
+
+/// Ten clients with 10,000 queries each, whose connections the target closes this many times; each
+/// time a query is lost.
+fn closed(times: impl Fn(u64) -> u64) -> RunRecord {
+    let mut record = in_time(10_000.0);
+    record.scenario.transport = Transport::Tcp.into();
+    let mut experience = ClientExperience::default();
+    for client in 0..10 {
+        let mut figures = ClientFigures {
+            queries: 10_000,
+            connections: 1 + times(client) as u32,
+            ..ClientFigures::default()
+        };
+        figures.respond_many(MS, 0, 10_000 - times(client));
+        experience.record(&figures, SECOND);
+    }
+    record.groups[0].experience = Some(experience);
+    let number = (0..10).map(times).sum();
+    change_last(&mut record, |interval| {
+        interval.counts.offered += number;
+        interval.counts.sent += number;
+        interval.counts.connection_losses += number;
+        interval.counts.connections.closed_by_target = number;
+    });
+    record
+}
+
+#[test]
+fn a_number_of_queries_for_each_connection_is_advised_where_it_would_be_met() {
+    let topic = "closed connections";
+    let even = closed(|_| 1_000);
+    told(&even, topic).problem("ended 10,000 connections", "--queries-per-connection 8");
+    // By chance, some end sooner than others.
+    let uneven = closed(|client| 600 + 80 * client);
+    let seen = "clients had 601 to 1,321 connections each, so they do not end after a number";
+    let found = told(&uneven, topic);
+    found.problem(seen, "as DropAction of dnsdist");
+    let found = told(&uneven, topic);
+    assert!(
+        !format!("{found:?}").contains("--queries-per-connection"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_number_of_queries_that_is_in_force_is_not_advised() {
+    let advised = |in_force| {
+        let mut record = closed(|_| 1_000);
+        record.scenario.connections.queries_max = Some(in_force);
+        let found = told(&record, "closed connections");
+        format!("{found:?}").contains("--queries-per-connection")
+    };
+    let expected = [(1, false), (7, false), (8, false), (9, true), (100, true)];
+    for (in_force, is_advised) in expected {
+        assert_eq!(advised(in_force), is_advised, "{in_force}");
+    }
+}
+
+#[test]
+fn a_mean_near_128_is_no_limit_of_128() {
+    for (number, is_named) in [(781, true), (790, false), (850, false)] {
+        let mut record = saturated();
+        record.scenario.transport = Transport::Tcp.into();
+        change_last(&mut record, |interval| {
+            interval.counts.connections.closed_by_target = number;
+        });
+        let found = told(&record, "closed connections");
+        assert_eq!(
+            format!("{found:?}").contains("miekg/dns"),
+            is_named,
+            "{number}"
+        );
+    }
 }
