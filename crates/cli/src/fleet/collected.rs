@@ -25,11 +25,19 @@ const OF_FLEET: [&str; 6] = [
     "--min-agents",
 ];
 
-/// Checks a command of `throng` as far as that can be done here, and returns what it reads.
+/// What the command of a lead needs of its pod.
+pub(super) struct Collected {
+    /// What it reads.
+    pub(super) inputs: FleetInputs,
+    /// The port at which Prometheus reaches its metrics.
+    pub(super) metrics_port: Option<u16>,
+}
+
+/// Checks a command of `throng` as far as that can be done here, and returns what it needs.
 ///
 /// # Errors
 /// It is none that agents take part in, or something is wrong with it.
-pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
+pub(super) fn collect(words: &[String]) -> Result<Collected, Failure> {
     inputs::keep_all();
     refuse_of_fleet(words)?;
     let parsed = parse(words)?;
@@ -70,6 +78,7 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
             ));
         }
     };
+    let metrics_port = metrics_address(&parsed.command, &runs).and_then(reachable_port);
     for groups in runs {
         let groups: Vec<Group> = groups.into_iter().map(later).collect();
         for group in &groups {
@@ -78,7 +87,24 @@ pub(super) fn collect(words: &[String]) -> Result<FleetInputs, Failure> {
         run::read_inputs(&groups)?;
     }
     let (paths, contents) = inputs::for_agents();
-    Ok(FleetInputs { paths, contents })
+    Ok(Collected {
+        inputs: FleetInputs { paths, contents },
+        metrics_port,
+    })
+}
+
+/// Where a command serves its metrics: `--metrics`, also as a key of a scenario.
+fn metrics_address(command: &Command, runs: &[Vec<Group>]) -> Option<SocketAddr> {
+    match command {
+        Command::Compare(arguments) => arguments.serve_metrics,
+        Command::Replay(arguments) => arguments.run.metrics,
+        _ => runs.first()?.first()?.output.metrics,
+    }
+}
+
+/// The port of an address that other pods reach; none if the system will choose it.
+fn reachable_port(address: SocketAddr) -> Option<u16> {
+    (!address.ip().is_loopback() && address.port() != 0).then_some(address.port())
 }
 
 /// What a command of `throng` is asked.

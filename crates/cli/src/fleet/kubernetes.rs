@@ -17,9 +17,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::causes::annotated;
+use super::collected::{self, Collected};
+use super::experiment;
 use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
 use super::watch::{Look, Watch, lead_is_gone};
-use super::{collected, experiment};
 use crate::args::fleet::{
     AttachArguments, FleetRunArguments, OfRunArguments, PodsArguments, StatusArguments,
 };
@@ -190,7 +191,10 @@ struct Made {
 
 impl Made {
     fn of(arguments: &PodsArguments) -> Result<Made, Failure> {
-        let mut inputs = collected::collect(&arguments.command)?;
+        let Collected {
+            mut inputs,
+            metrics_port,
+        } = collected::collect(&arguments.command)?;
         let later = match inputs.contents.size() > INPUTS_MAX {
             true => std::mem::take(&mut inputs.contents),
             false => Inputs::default(),
@@ -198,7 +202,10 @@ impl Made {
         let (agents, min_agents) = (arguments.agents, arguments.min_agents);
         let flags = FleetPods::flags(agents, min_agents, arguments.barrier_timeout);
         let command = collected::led(&arguments.command, &flags);
-        let pods = fleet_pods(arguments, command)?;
+        let pods = FleetPods {
+            metrics_port,
+            ..fleet_pods(arguments, command)?
+        };
         Ok(Made {
             objects: objects(&pods, &make_keys()?, &inputs),
             name: pods.name,
@@ -230,6 +237,7 @@ pub(super) fn fleet_pods(
         tolerations: tolerations.collect(),
         host_network: arguments.host_network,
         keep: arguments.keep,
+        metrics_port: None,
         command,
     })
 }

@@ -60,6 +60,8 @@ pub struct FleetPods {
     pub host_network: bool,
     /// How long the lead keeps its result.
     pub keep: Duration,
+    /// Where the lead serves metrics to other pods. Prometheus discovers declared ports alone.
+    pub metrics_port: Option<u16>,
     /// What the lead does: a command of `throng` with its flags, [`FleetPods::flags`] among them.
     pub command: Vec<String>,
 }
@@ -193,7 +195,10 @@ impl FleetPods {
         ]);
         let mut container = self.container("lead", &self.lead_arguments(), &mounts);
         container["workingDir"] = json!(RESULT);
-        container["ports"] = json!([{"containerPort": PORT, "name": "agents"}]);
+        let metrics = self.metrics_port.map(|port| (port, "metrics"));
+        let ports = [(PORT, "agents")].into_iter().chain(metrics);
+        let ports = ports.map(|(port, name)| json!({"containerPort": port, "name": name}));
+        container["ports"] = ports.collect();
         let volumes = json!([
             keys_volume(self, "lead"),
             {"name": "inputs", "secret": {"secretName": self.inputs_secret()}},

@@ -39,6 +39,46 @@ fn manifest_has_what_a_command_reads_and_where_its_agents_are() {
 }
 
 #[test]
+fn lead_declares_the_port_of_metrics_that_other_pods_reach() {
+    let folder = Folder::new("kubernetes-metrics");
+    let names = folder.write("names.txt", "a.example A\n");
+    let capture = folder.write("query.log", crate::query_logs::log());
+    let asks = format!("--server server.example --names {names}");
+    let scenario = folder.write("s.toml", "metrics = '0.0.0.0:9350'\nrate = '10'\n");
+    let side = format!("server = 'server.example'\nnames = '{names}'\nrate = '10'\n");
+    let side = folder.write("side.toml", side);
+    let sides = format!("compare --a={side} --b={side}");
+    for (command, is_declared) in [
+        (format!("run {asks} --rate 10 --metrics 0.0.0.0:9350"), true),
+        (format!("run {scenario} --trust {scenario} {asks}"), true),
+        (format!("capacity {asks} --metrics [::]:9350"), true),
+        (format!("ramp {asks} --metrics 10.0.0.1:9350"), true),
+        (
+            format!("compare-transports {asks} --metrics 0.0.0.0:9350"),
+            true,
+        ),
+        (
+            format!("replay {capture} --server s.example --metrics 0.0.0.0:9350"),
+            true,
+        ),
+        (format!("{sides} --serve-metrics 0.0.0.0:9350"), true),
+        (format!("run {asks} --rate 10"), false),
+        (
+            format!("run {asks} --rate 10 --metrics 127.0.0.1:9350"),
+            false,
+        ),
+        (format!("run {asks} --rate 10 --metrics [::1]:9350"), false),
+        (format!("run {asks} --rate 10 --metrics 0.0.0.0:0"), false),
+    ] {
+        let yaml = throng(&format!("{FLEET} -- {command}")).succeeded();
+        let declared = yaml.matches("containerPort: 9350\n").count();
+        assert_eq!(declared, usize::from(is_declared), "{command}: {yaml}");
+        let named = yaml.matches("name: \"metrics\"\n").count();
+        assert_eq!(named, declared, "{command}: {yaml}");
+    }
+}
+
+#[test]
 fn what_has_no_agents_or_cannot_be_sent_is_refused() {
     let folder = Folder::new("kubernetes-refused");
     let names = folder.write("names.txt", "a.example A\n");

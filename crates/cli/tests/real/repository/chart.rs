@@ -137,7 +137,7 @@ fn policies_and_monitor_fit_the_pods_of_a_fleet() {
     let names = folder.write("names.txt", "a.example A\n");
     let fleet = execute(&format!(
         "{THRONG} fleet manifest --image throng:1 --agents 2 -- \
-         run --server 192.0.2.1 --names {names} --rate 100"
+         run --server 192.0.2.1 --names {names} --rate 100 --metrics 0.0.0.0:9350"
     ));
     let fleet = yaml::documents(&fleet.succeeded());
     let jobs: Vec<&Value> = fleet.iter().filter(|it| it["kind"] == "Job").collect();
@@ -161,8 +161,15 @@ fn policies_and_monitor_fit_the_pods_of_a_fleet() {
     let service = &only(&fleet, "Service")["spec"]["ports"][0]["port"];
     assert_eq!(&agents["ports"][0]["port"], service);
     assert!(of_agent(&agents["from"][0]["podSelector"]), "{agents}");
-    let scraped = &monitor["podMetricsEndpoints"][0]["portNumber"];
-    assert_eq!(&metrics["ports"][0]["port"], scraped);
+    // Prometheus discovers ports that containers declare, and no others.
+    let container = &jobs[0]["spec"]["template"]["spec"]["containers"][0];
+    let scraped = &monitor["podMetricsEndpoints"][0]["port"];
+    let declared = container["ports"].as_array().unwrap();
+    let declared = declared.iter().find(|it| it["name"] == *scraped);
+    let declared =
+        &declared.unwrap_or_else(|| panic!("no {scraped}: {container}"))["containerPort"];
+    assert_eq!(declared, 9350);
+    assert_eq!(&metrics["ports"][0]["port"], declared);
     let watch = json!([{"namespaceSelector": {"matchLabels": {"name": "watch"}}}]);
     assert_eq!(metrics["from"], watch);
     for policy in [lead_policy, agent_policy] {
