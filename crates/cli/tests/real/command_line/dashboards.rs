@@ -6,7 +6,7 @@ use measure::RunRecord;
 use serde_json::Value;
 use testing::folder::Folder;
 use testing::program::execute;
-use testing::wait;
+use testing::{wait, yaml};
 
 use crate::lab::{Lab, address};
 use crate::metrics::{NATIVE, Prometheus, Watched};
@@ -344,6 +344,78 @@ fn each_alert_fires_for_its_reason_alone() {
     }
     let tests = folder.write("tests.yml", &tests);
     execute(&format!("promtool test rules {tests}")).succeeded();
+}
+
+fn deployed(path: &str) -> String {
+    fs::read_to_string(format!("{DEPLOY}/{path}")).unwrap()
+}
+
+#[test]
+fn provisioning_names_the_dashboards_and_has_the_interval_of_scrapes() {
+    let text = deployed("grafana/provisioning/dashboards/throng.yaml");
+    let provisioned = yaml::document(&text);
+    assert_eq!(provisioned["apiVersion"], 1);
+    let [provider] = list(&provisioned, "providers") else {
+        panic!("{text}");
+    };
+    assert_eq!(provider["type"], "file");
+    let folder = provider["options"]["path"].as_str().unwrap();
+    let page = include_str!("../../../../../docs/grafana.md");
+    assert!(page.contains(&format!("`{folder}`")), "{folder}");
+    // It says which files belong there.
+    let words = text.split(|c: char| c.is_whitespace() || c == ',');
+    let mut named: Vec<&str> = words.filter_map(|it| it.strip_suffix(".json")).collect();
+    let mut there: Vec<String> = fs::read_dir(format!("{DEPLOY}/grafana"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+        .collect();
+    named.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(named, there);
+    assert_eq!(named.len(), BOARDS.len());
+
+    let text = deployed("grafana/provisioning/datasources/throng.yaml");
+    let sources = yaml::document(&text);
+    assert_eq!(sources["apiVersion"], 1);
+    let [source] = list(&sources, "datasources") else {
+        panic!("{text}");
+    };
+    assert_eq!(source["type"], "prometheus");
+    let scrapes = yaml::document(&deployed("prometheus/scrape.yaml"));
+    let interval = &list(&scrapes, "scrape_configs")[0]["scrape_interval"];
+    assert_eq!(&source["jsonData"]["timeInterval"], interval);
+}
+
+/// Panels that the table of docs/grafana.md names, and lines that each has at least.
+const RED_HAT: [(&str, &str, &[&str]); 4] = [
+    ("run", "Queries per second", &["sent", "completed", "lost"]),
+    ("run", "Latency", &["p50", "p95", "p99"]),
+    ("servers", "Queries", &["{{source}}"]),
+    ("servers", "CPU", &["{{source}}"]),
+];
+
+#[test]
+fn boards_have_the_figures_of_red_hat() {
+    let page = include_str!("../../../../../docs/grafana.md");
+    for (board, title, expected) in RED_HAT {
+        let json: Value =
+            serde_json::from_str(&deployed(&format!("grafana/{board}.json"))).unwrap();
+        let mut panels = list(&json, "panels").iter();
+        let panel = panels.find(|it| it["title"] == title && it["type"] == "timeseries");
+        let panel = panel.unwrap_or_else(|| panic!("{board}: no {title}"));
+        let targets = list(panel, "targets").iter();
+        let lines: Vec<&str> = targets
+            .filter_map(|it| it["legendFormat"].as_str())
+            .collect();
+        for line in expected {
+            assert!(lines.contains(line), "{board}, {title}: {lines:?}");
+        }
+        let row = page
+            .lines()
+            .find(|row| row.contains(&format!("`{board}.json`: {title}")));
+        assert!(row.is_some(), "{board}, {title}");
+    }
 }
 
 #[test]

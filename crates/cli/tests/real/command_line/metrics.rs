@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -13,9 +13,12 @@ use testing::program::{Running, signal};
 use testing::wait;
 
 use crate::process::{THRONG, throng};
+use crate::query_logs::log;
 
 /// Waits of a test that would fail otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A query for the addresses of a.example.
+const QUERY: &[u8] = b"\0\x01\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01";
 /// Starts of Prometheus, when another process took its port first.
 const ATTEMPTS_MAX: usize = 5;
 
@@ -231,14 +234,48 @@ fn ramp_is_scraped_as_it_grows() {
 
 #[test]
 fn responder_exposes_what_it_counts() {
-    let responder = Watched::start("responder --listen udp:127.0.0.1:0 --metrics 127.0.0.1:0");
+    let mut responder = Watched::start("responder --listen udp:127.0.0.1:0 --metrics 127.0.0.1:0");
     let events = r#"throng_responder_events_total{event="queries"}"#;
     assert_eq!(sum(&responder.scrape(), events), Some(0.0));
+    let mut stdout = BufReader::new(responder.child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let address = line.trim_end().strip_prefix("listening on udp:").unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.send_to(QUERY, address).unwrap();
+    let counted = responder.wait_for(events, |value| value > 0.0);
+    assert_eq!(sum(&counted, events), Some(1.0));
     let taken = responder.at;
     let line = format!("responder --listen udp:127.0.0.1:0 --metrics {taken}");
     throng(&line).refused_with(&taken.to_string(), "give another port");
     let line = format!("{line} --processes 2");
     throng(&line).refused_with("--metrics", "leave out --processes");
+}
+
+#[test]
+fn commands_of_several_forms_are_scraped_in_their_midst() {
+    let folder = Folder::new("metrics-commands");
+    let log = folder.write("query.log", log());
+    for (command, line) in [
+        ("replay", format!("replay {log} --interval 100ms")),
+        ("capacity", "capacity --trial-duration 2s".to_owned()),
+        (
+            "compare-transports",
+            "compare-transports --transports udp,tcp --duration 5s --repeat 1".to_owned(),
+        ),
+    ] {
+        let watched = Watched::start(&format!("{line} --metrics 127.0.0.1:0"));
+        let midst = watched.wait_for("throng_responses_total", |value| value > 0.0);
+        assert!(
+            sum(&midst, "throng_queries_sent_total") > Some(0.0),
+            "{line}"
+        );
+        let label = format!("command=\"{command}\"");
+        let mut samples = midst.samples.iter();
+        let is_info = |name: &str| name.starts_with("throng_run_info") && name.contains(&label);
+        assert!(samples.any(|it| is_info(&it.full_name())), "{line}");
+        watched.end();
+    }
 }
 
 /// Each run of these is a process, whose snapshots come to the command.

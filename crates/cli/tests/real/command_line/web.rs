@@ -51,21 +51,31 @@ fn report(events: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-#[test]
-fn run_sends_each_snapshot_and_then_its_report() {
+/// The events of a run, the last of which is the report that `throng report` makes of its record.
+fn events_until_report(name: &str, flags: &str) -> String {
     let responder = Responder::start("udp:127.0.0.1:0", "");
     let server = responder.addresses[0].1;
-    let folder = Folder::new("web-run");
+    let folder = Folder::new(name);
     let record = folder.path("run.json");
     let line = format!(
         "run --server {server} --random-labels example. --rate 1k --duration 3s --interval 500ms \
-         --quiet --record {record} --web 127.0.0.1:0"
+         --quiet --record {record} --web 127.0.0.1:0 {flags}"
     );
     let (events, code) = events_of(&line);
     assert_eq!(code, 0, "{events}");
     let numbers = numbers(&events);
     assert!(numbers.len() >= 3, "{numbers:?}");
     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    let html = folder.path("run.html");
+    throng(&format!("report {record} -o {html}")).succeeded();
+    let expected = std::fs::read_to_string(html).unwrap();
+    assert_eq!(report(&events).trim_end(), expected.trim_end());
+    events
+}
+
+#[test]
+fn run_sends_each_snapshot_and_then_its_report() {
+    let events = events_until_report("web-run", "");
     for words in [
         "id=\"tiles\"",
         "<svg class=\"chart\"",
@@ -74,11 +84,14 @@ fn run_sends_each_snapshot_and_then_its_report() {
     ] {
         assert!(events.contains(words), "{words}");
     }
-    // The report that the command for reports makes of the record.
-    let html = folder.path("run.html");
-    throng(&format!("report {record} -o {html}")).succeeded();
-    let expected = std::fs::read_to_string(html).unwrap();
-    assert_eq!(report(&events).trim_end(), expected.trim_end());
+}
+
+#[test]
+fn run_of_two_agents_shows_both() {
+    let events = events_until_report("web-agents", "--agents 2");
+    for words in ["2 agents: 2 at work, 0 lost", ">0 on ", ">1 on "] {
+        assert!(events.contains(words), "{words}");
+    }
 }
 
 #[test]
