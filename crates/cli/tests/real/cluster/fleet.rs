@@ -7,6 +7,8 @@ use testing::program::Finished;
 use crate::Case;
 use crate::bed::Cluster;
 
+const PAGE: &str = include_str!("../../../../../docs/kubernetes.md");
+
 pub(crate) const CASES: &[Case] = &[
     (
         "a fleet of three measures exactly and leaves nothing",
@@ -18,6 +20,10 @@ pub(crate) const CASES: &[Case] = &[
     (
         "a fleet whose pods have too little memory says so",
         out_of_memory,
+    ),
+    (
+        "metrics and page of the lead are read by the documented command",
+        viewed,
     ),
     (
         "what keeps a fleet from running is said, and nothing is left",
@@ -244,6 +250,67 @@ made
 user @STOP@
 "#;
 
+/// A user with the documented Role reads what the lead serves, while agents are at work and until
+/// the report.
+const VIEWED: &str = r#"
+user="--namespace NAME --as=user --as-group=throng"
+kubectl apply --namespace NAME --kustomize DEPLOY/kubernetes >applied
+until kubectl $user auth can-i create pods --subresource=portforward >>applied; do
+    read -t 0.1 <> <(:) || :
+done
+$fleet --rate 100 --duration 12s --interval 500ms --record record.json \
+    --metrics 0.0.0.0:9350 --web 127.0.0.1:9351 >printed 2>said &
+made=$!
+pause() { kill -0 $made; read -t 0.1 <> <(:) || :; }
+until grep -q 'live page at ' said; do pause; done
+FORWARD $user >forwarded 2>&1 &
+forward=$!
+trap 'kill $responder $forward 2>/dev/null || :' EXIT
+until grep -q ' -> 9350' forwarded && grep -q ' -> 9351' forwarded; do kill -0 $forward; pause; done
+curl --silent --show-error --no-buffer http://127.0.0.1:9351/events >events 2>curled &
+events=$!
+# As Prometheus discovers it for the PodMonitor.
+discovered=$(kubectl --namespace NAME get pods \
+    --selector=app.kubernetes.io/name=throng,app.kubernetes.io/component=lead --output=jsonpath=\
+'{.items[*].status.podIP}:{.items[*].spec.containers[*].ports[?(@.name=="metrics")].containerPort}')
+are_up() {
+    curl --silent --fail http://127.0.0.1:9350/metrics >metrics &&
+        curl --silent --fail "http://$discovered/metrics" >discovered &&
+        grep -q '^throng_agent_up{' discovered &&
+        grep -q '^throng_queries_sent_total{.*} [1-9]' metrics &&
+        [ "$(grep -c '^throng_agent_up{.*} 1$' metrics)" = 3 ]
+}
+until are_up; do pause; done
+wait $made
+wait $events
+(cd out && THRONG report record.json --output ../report.html)
+"#;
+
+fn viewed(cluster: &Cluster) {
+    let forward = PAGE
+        .lines()
+        .find(|it| it.starts_with("kubectl port-forward "));
+    let forward = forward.unwrap().replace("--namespace load ", "");
+    let lines = VIEWED.replace("FORWARD", &forward).replace(
+        "DEPLOY",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy"),
+    );
+    let (finished, folder) = shell(cluster, "fleet-viewed", &lines);
+    finished.succeeded();
+    let events = read(&folder, "events");
+    let (snapshots, report) = events.split_once("event: report\n").expect("a report");
+    let (_, last) = snapshots.rsplit_once("id=\"tiles\"").expect("a snapshot");
+    for words in ["3 agents: ", ", 0 lost", ">0 on ", ">1 on ", ">2 on "] {
+        assert!(last.contains(words), "{words}: {last}");
+    }
+    let report = report.lines().filter_map(|it| it.strip_prefix("data: "));
+    let report = report.collect::<Vec<_>>().join("\n");
+    assert_eq!(report.trim_end(), read(&folder, "report.html").trim_end());
+    let record = record(&folder);
+    assert_eq!((record.agent_count, record.total.counts.sent), (3, 1_200));
+    assert_eq!(read(&folder, "left"), "");
+}
+
 /// A command of the document, with a load for a cluster on one machine.
 fn adapted(line: &str) -> String {
     let small = "--name NAME --cpus 100m --memory 128Mi --agents 2";
@@ -265,8 +332,7 @@ fn adapted(line: &str) -> String {
 }
 
 fn documented(cluster: &Cluster) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/kubernetes.md");
-    let text = std::fs::read_to_string(path).unwrap().replace("\\\n", "");
+    let text = PAGE.replace("\\\n", "");
     let rights = text.lines().find(|line| line.starts_with("kubectl apply"));
     let rights = adapted(rights.unwrap());
     let commands = text.lines().filter(|line| line.starts_with("throng "));
