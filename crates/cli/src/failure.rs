@@ -97,6 +97,11 @@ impl Failure {
         &self.what
     }
 
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// True if the file for CI has it.
     pub(crate) fn is_in_junit(&self) -> bool {
         self.is_in_junit

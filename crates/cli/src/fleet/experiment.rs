@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use lab::files::{self, Access};
-use lab::kubernetes::{Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState};
+use lab::kubernetes::{Cluster, ClusterError, FleetPods, LOOK_EVERY, Marked, Pod, PodState};
 
+use super::interrupts::beside;
 use super::kubernetes::{THRONG, cluster, fleet_pods, kubectl_words};
 use super::watch::{Look, Watch};
 use crate::args::experiment::{ExperimentCommand, ExperimentRun};
@@ -101,10 +102,8 @@ impl Agents for AgentPods {
     }
 
     fn wait(&self, folder: &Path, interrupt: &Interrupt) -> Result<(), Failure> {
-        if !self.is_made.replace(true) {
-            self.cluster.create(&[self.pods.waiting_agents()])?;
-            let (name, agents) = (&self.pods.name, self.pods.agents);
-            tell!("run {name}: {agents} pods wait for agents");
+        if !self.is_made.get() {
+            self.make(interrupt)?;
         }
         let mut watch = Watch::new();
         let until = Instant::now() + START_MAX;
@@ -121,7 +120,7 @@ impl Agents for AgentPods {
             interrupt.wait(LOOK_EVERY);
         }
         if interrupt.has_come() {
-            return Err(Failure::interrupted("interrupted before the pods ran"));
+            return Err(before_pods_ran());
         }
         Err(Failure::in_operation(format!(
             "{} of {wanted} pods run after {} min",
@@ -132,6 +131,28 @@ impl Agents for AgentPods {
 }
 
 impl AgentPods {
+    /// Makes the pods; after a signal what was made of them is removed.
+    fn make(&self, interrupt: &Interrupt) -> Result<(), Failure> {
+        let objects = Marked::new(vec![self.pods.waiting_agents()]);
+        let signal = |time| {
+            interrupt.wait(time);
+            interrupt.has_come().then_some(())
+        };
+        let Ok(made) = beside(signal, &self.cluster, |it| it.create(&objects)) else {
+            self.cluster.remove_made(&objects)?;
+            return Err(before_pods_ran());
+        };
+        if let Err(error) = made {
+            // An attempt without an answer may have made them. Why they are missing is what counts.
+            let _ = self.cluster.remove_made(&objects);
+            return Err(error.into());
+        }
+        self.is_made.set(true);
+        let (name, agents) = (&self.pods.name, self.pods.agents);
+        tell!("run {name}: {agents} pods wait for agents");
+        Ok(())
+    }
+
     fn look(&self) -> Result<Vec<Pod>, ClusterError> {
         let found = self.cluster.jobs_and_pods(Some(&self.pods.name))?;
         Ok(Pod::all(&found))
@@ -145,6 +166,10 @@ impl Drop for AgentPods {
             tell!("warning: `throng fleet stop {name}` removes pods that may be left");
         }
     }
+}
+
+fn before_pods_ran() -> Failure {
+    Failure::interrupted("interrupted before the pods ran")
 }
 
 fn names_of_running(pods: Vec<Pod>) -> Vec<String> {

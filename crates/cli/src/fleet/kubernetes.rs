@@ -4,21 +4,23 @@
 use lab::agents::{Inputs, content_hash, make_keys};
 use lab::files::{self, Access};
 use lab::kubernetes::{
-    Cluster, ClusterError, FleetPods, LOOK_EVERY, Pod, PodState, objects, to_yaml,
+    Cluster, ClusterError, FleetPods, LOOK_EVERY, Marked, Pod, PodState, objects, to_yaml,
 };
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, ExitCode};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::causes::annotated;
 use super::collected::{self, Collected};
 use super::experiment;
+use super::interrupts::{Stop, beside, interrupted};
 use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
 use super::watch::{Look, Watch, lead_is_gone};
 use crate::args::fleet::{
@@ -76,30 +78,33 @@ pub(super) fn run(arguments: &FleetRunArguments) -> Result<ExitCode, Failure> {
     } = Made::of(&arguments.pods)?;
     let namespace = arguments.pods.namespace.clone();
     let cluster = cluster(&arguments.kubectl.kubectl, namespace)?;
-    let signals = signals::receiver()?;
-    cluster.create(&objects)?;
-    tell!("run {name}: `throng fleet attach {name}` follows it if this command ends");
     let client = Client {
         later,
         is_its_own: true,
-        ..Client::new(&cluster, &name, &arguments.fetch.output)
+        ..Client::new(&cluster, &name, &arguments.fetch.output)?
     };
-    client.finish(&signals)
+    let objects = Marked::new(objects);
+    match client.ask(|cluster| cluster.create(&objects)) {
+        Ok(()) => {}
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::Interrupted(signal)) => {
+            return client.removed(signal, |cluster| cluster.remove_made(&objects));
+        }
+    }
+    tell!("run {name}: `throng fleet attach {name}` follows it if this command ends");
+    client.finish()
 }
 
 /// Follows a run that goes on.
 pub(super) fn attach(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     let cluster = of_run(&arguments.run)?;
-    let signals = signals::receiver()?;
-    Client::new(&cluster, &arguments.run.name, &arguments.fetch.output).finish(&signals)
+    Client::new(&cluster, &arguments.run.name, &arguments.fetch.output)?.finish()
 }
 
 /// Fetches the result of a run that is over.
 pub(super) fn fetch(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
     let cluster = of_run(&arguments.run)?;
-    let client = Client::new(&cluster, &arguments.run.name, &arguments.fetch.output);
-    client.lead()?;
-    client.fetch_and_remove()
+    Client::new(&cluster, &arguments.run.name, &arguments.fetch.output)?.fetch()
 }
 
 /// Removes a run.
@@ -298,70 +303,142 @@ struct Client<'a> {
     later: Inputs,
     /// This command has made the run, and removes it if it cannot begin.
     is_its_own: bool,
+    signals: Receiver<i32>,
+    /// The signal for which the lead was asked to end the run.
+    ends_for: Cell<Option<i32>>,
 }
 
 /// How the following of a run ended.
 enum Followed {
     /// Its result is there.
     IsOver,
-    /// A second signal came, or one before the lead ran.
-    Interrupted(i32),
     /// There will be no result.
     IsVain(Failure),
 }
 
 impl<'a> Client<'a> {
-    fn new(cluster: &'a Cluster, name: &'a str, output: &'a Path) -> Client<'a> {
-        Client {
+    fn new(cluster: &'a Cluster, name: &'a str, output: &'a Path) -> Result<Self, Failure> {
+        Ok(Client {
             cluster,
             name,
             output,
             later: Inputs::default(),
             is_its_own: false,
-        }
+            signals: signals::receiver()?,
+            ends_for: Cell::new(None),
+        })
+    }
+
+    /// Asks the cluster something, until a signal comes.
+    fn ask<T: Send>(
+        &self,
+        step: impl FnOnce(&Cluster) -> Result<T, ClusterError> + Send,
+    ) -> Result<T, Stop> {
+        Ok(self.beside(step)??)
+    }
+
+    fn beside<T: Send>(&self, step: impl FnOnce(&Cluster) -> T + Send) -> Result<T, Stop> {
+        let signal = |time| self.signals.recv_timeout(time).ok();
+        beside(signal, self.cluster, step).map_err(Stop::Interrupted)
     }
 
     /// Gives the lead the inputs that it waits for.
-    fn give_inputs(&self, lead: &str) -> Result<(), Failure> {
+    fn give_inputs(&self, lead: &str) -> Result<(), Stop> {
         for hash in self.later.hashes() {
             let content = self.later.get(hash).expect("it has this hash");
             let words = [THRONG, "fleet", "take", hash];
-            self.cluster.give(lead, &words, content)?;
+            self.ask(|cluster| cluster.give(lead, &words, content))?;
         }
         Ok(())
     }
 
     /// Follows the run, fetches its result, and removes its objects. If the cluster cannot be asked
-    /// any more, the run goes on, and its objects stay.
-    fn finish(&self, signals: &Receiver<i32>) -> Result<ExitCode, Failure> {
-        let goes_on = |failure: Failure| {
-            failure.or_hint(&format!(
-                "the run may go on: `throng fleet attach {0}`, or `throng fleet stop {0}`",
-                self.name
-            ))
-        };
-        match self.follow(signals).map_err(goes_on)? {
-            Followed::IsOver => {
-                let fetched = self.fetch_and_remove();
-                match fetched.is_err() && self.has_no_lead() {
-                    true => Err(self.given_up(lead_is_gone())),
-                    false => fetched,
+    /// any more, the run goes on, and its objects stay. The second signal removes them, and so does
+    /// the first one before a run of this command has begun.
+    fn finish(&self) -> Result<ExitCode, Failure> {
+        match self.follow() {
+            Ok(Followed::IsOver) => match self.fetch_and_remove() {
+                Err(Stop::Failed(_)) if self.has_no_lead() => Err(self.given_up(lead_is_gone())),
+                fetched => self.fetched(fetched),
+            },
+            Ok(Followed::IsVain(failure)) => match self.ends_for.get() {
+                None => Err(self.given_up(failure)),
+                Some(signal) => {
+                    tell!("note: {}", failure.what());
+                    self.removed(signal, |cluster| cluster.remove(self.name))
                 }
+            },
+            Err(Stop::Interrupted(signal)) if self.is_its_own || self.ends_for.get().is_some() => {
+                self.removed(signal, |cluster| cluster.remove(self.name))
             }
-            Followed::Interrupted(signal) => {
-                tell!("interrupted: removing run {}", self.name);
-                self.cluster.remove(self.name)?;
+            Err(Stop::Interrupted(signal)) => {
+                let what = format!("run {} is left as it is", self.name);
+                Err(interrupted(signal, &what, &self.goes_on()))
+            }
+            Err(Stop::Failed(failure)) => Err(failure.or_hint(&self.goes_on())),
+        }
+    }
+
+    /// What to do with a run that this command follows no more.
+    fn goes_on(&self) -> String {
+        format!(
+            "the run may go on: `throng fleet attach {0}`, or `throng fleet stop {0}`",
+            self.name
+        )
+    }
+
+    /// Fetches the result of a run that is over.
+    fn fetch(&self) -> Result<ExitCode, Failure> {
+        self.fetched(self.fetch_and_remove())
+    }
+
+    /// What becomes of a run whose result was fetched or not: after a signal its objects stay,
+    /// unless it is the second one of this command.
+    fn fetched(&self, fetched: Result<ExitCode, Stop>) -> Result<ExitCode, Failure> {
+        match fetched {
+            Ok(code) => Ok(code),
+            Err(Stop::Failed(failure)) => Err(failure),
+            Err(Stop::Interrupted(signal)) if self.ends_for.get().is_some() => {
+                self.removed(signal, |cluster| cluster.remove(self.name))
+            }
+            Err(Stop::Interrupted(signal)) => Err(interrupted(
+                signal,
+                &format!("the result of run {} is not all here", self.name),
+                &format!("`throng fleet fetch {}` tries again", self.name),
+            )),
+        }
+    }
+
+    /// The exit code of a run that a signal has ended without a result, once its objects are
+    /// removed. The next signal ends that.
+    fn removed(
+        &self,
+        signal: i32,
+        remove: impl FnOnce(&Cluster) -> Result<(), ClusterError> + Send,
+    ) -> Result<ExitCode, Failure> {
+        tell!("interrupted: removing run {}", self.name);
+        match self.ask(remove) {
+            Ok(()) => {
                 let code = u8::try_from(BY_SIGNAL + signal);
                 Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
             }
-            Followed::IsVain(failure) => Err(self.given_up(failure)),
+            Err(Stop::Interrupted(signal)) => Err(self.not_removed(signal)),
+            Err(Stop::Failed(failure)) => {
+                Err(failure.of(&format!("run {} may still have objects there", self.name)))
+            }
         }
+    }
+
+    fn not_removed(&self, signal: i32) -> Failure {
+        let what = format!("run {} may still have objects there", self.name);
+        let hint = format!("`throng fleet stop {}` removes them", self.name);
+        interrupted(signal, &what, &hint)
     }
 
     /// Why there will be no result, after the objects of a run of this command were removed.
     fn given_up(&self, failure: Failure) -> Failure {
         // What is wrong is said even if the cluster is gone.
-        if self.is_its_own && self.cluster.remove(self.name).is_err() {
+        if self.is_its_own && self.ask(|cluster| cluster.remove(self.name)).is_err() {
             tell!("warning: run {} may still have objects there", self.name);
         }
         failure
@@ -374,13 +451,18 @@ impl<'a> Client<'a> {
             .is_ok_and(|pods| !self.lead_among(&pods).is_ok_and(is_there))
     }
 
-    fn pods(&self) -> Result<Vec<Pod>, ClusterError> {
-        Ok(Pod::all(&self.cluster.jobs_and_pods(Some(self.name))?))
+    fn pods(&self) -> Result<Vec<Pod>, Stop> {
+        let found = self.ask(|cluster| cluster.jobs_and_pods(Some(self.name)))?;
+        Ok(Pod::all(&found))
     }
 
-    /// The lead's pod.
-    fn lead(&self) -> Result<Pod, Failure> {
-        self.lead_among(&self.pods()?).cloned()
+    /// Looks at the pods, if it is time for that.
+    fn look(&self, watch: &mut Watch) -> Result<Look, Stop> {
+        if !watch.is_due() {
+            return Ok(Look::Nothing);
+        }
+        let found = self.beside(|cluster| cluster.jobs_and_pods(Some(self.name)))?;
+        Ok(watch.see(found.map(|found| Pod::all(&found)))?)
     }
 
     fn lead_among<'p>(&self, pods: &'p [Pod]) -> Result<&'p Pod, Failure> {
@@ -392,73 +474,114 @@ impl<'a> Client<'a> {
     }
 
     /// Shows the log of the lead until its command has ended.
-    fn follow(&self, signals: &Receiver<i32>) -> Result<Followed, Failure> {
-        let (mut shown, mut is_told, mut has_begun) = (0, false, false);
+    fn follow(&self) -> Result<Followed, Stop> {
+        let (mut shown, mut begun) = (0, None);
         let mut watch = Watch::new();
         loop {
-            let lead = match watch.look(|| self.pods())? {
-                Look::Trouble(failure) => return Ok(Followed::IsVain(failure)),
-                Look::Pods(pods) => match self.lead_among(&pods) {
-                    Ok(lead) => Some(lead.clone()),
-                    Err(failure) => return Ok(Followed::IsVain(failure)),
-                },
-                Look::Nothing => None,
-            };
-            let lead = match lead {
-                Some(lead) if lead.state == PodState::Runs => lead,
-                Some(lead) if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) => {
-                    return Ok(Followed::IsVain(self.ended_early(&lead, shown == 0)));
-                }
-                _ => match signals.recv_timeout(LOOK_EVERY) {
-                    Ok(signal) => return Ok(Followed::Interrupted(signal)),
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => continue,
-                },
-            };
-            if !std::mem::replace(&mut has_begun, true) {
-                self.give_inputs(&lead.name)?;
+            match self.advance(&mut watch, &mut shown, &mut begun) {
+                Ok(None) => {}
+                Ok(Some(followed)) => return Ok(followed),
+                Err(Stop::Interrupted(signal)) => self.end_run(signal, begun.as_deref())?,
+                Err(failed) => return Err(failed),
             }
-            let log = Log::open(self.cluster, &lead.name)?;
-            let mut read = 0;
-            loop {
-                match log.lines.recv_timeout(LOOK_EVERY) {
-                    Ok(line) => {
-                        read += 1;
-                        if read <= shown {
-                            // The log is read again from its beginning.
-                            continue;
-                        }
-                        shown = read;
+        }
+    }
+
+    /// Waits for the lead's pod, which is `begun` once it has its inputs, and shows the log of it
+    /// beyond the lines that were `shown`.
+    fn advance(
+        &self,
+        watch: &mut Watch,
+        shown: &mut usize,
+        begun: &mut Option<String>,
+    ) -> Result<Option<Followed>, Stop> {
+        let lead = match self.look(watch)? {
+            Look::Trouble(failure) => return Ok(Some(Followed::IsVain(failure))),
+            Look::Pods(pods) => match self.lead_among(&pods) {
+                Ok(lead) => Some(lead.clone()),
+                Err(failure) => return Ok(Some(Followed::IsVain(failure))),
+            },
+            Look::Nothing => None,
+        };
+        let lead = match lead {
+            Some(lead) if lead.state == PodState::Runs => lead,
+            Some(lead) if matches!(lead.state, PodState::Failed(_) | PodState::Succeeded) => {
+                let failure = self.ended_early(&lead, *shown == 0);
+                return Ok(Some(Followed::IsVain(failure)));
+            }
+            _ => {
+                return match self.signals.recv_timeout(LOOK_EVERY) {
+                    Ok(signal) => Err(Stop::Interrupted(signal)),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(None),
+                };
+            }
+        };
+        if begun.is_none() {
+            self.give_inputs(&lead.name)?;
+            *begun = Some(lead.name.clone());
+        }
+        self.show_log(&lead.name, watch, shown)
+    }
+
+    /// Shows the log until it ends, which it may do before the lead does.
+    fn show_log(
+        &self,
+        lead: &str,
+        watch: &mut Watch,
+        shown: &mut usize,
+    ) -> Result<Option<Followed>, Stop> {
+        let log = Log::open(self.cluster, lead)?;
+        let mut read = 0;
+        loop {
+            match log.lines.recv_timeout(LOOK_EVERY) {
+                Ok(line) => {
+                    read += 1;
+                    // The log is read again from its beginning.
+                    if read > *shown {
+                        *shown = read;
                         if line.starts_with(WAITS) {
-                            return Ok(Followed::IsOver);
+                            return Ok(Some(Followed::IsOver));
                         }
                         tell!("{line}");
                     }
-                    Err(RecvTimeoutError::Timeout) => {
-                        if let Look::Trouble(failure) = watch.look(|| self.pods())? {
-                            return Ok(Followed::IsVain(failure));
-                        }
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break,
                 }
-                match signals.try_recv() {
-                    Ok(signal) if is_told => return Ok(Followed::Interrupted(signal)),
-                    Ok(_) => {
-                        is_told = true;
-                        tell!("ending the run; its result comes (interrupt again to remove it)");
-                        let interrupt = [THRONG, "fleet", "interrupt"];
-                        if let Err(error) = self.cluster.execute_once(&lead.name, &interrupt) {
-                            tell!("warning: the lead cannot be reached: {}", error.what);
-                        }
-                    }
-                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
-                }
+                Err(RecvTimeoutError::Timeout) => match self.look(watch) {
+                    Ok(Look::Trouble(failure)) => return Ok(Some(Followed::IsVain(failure))),
+                    Ok(_) => {}
+                    Err(Stop::Interrupted(signal)) => self.end_run(signal, Some(lead))?,
+                    Err(failed) => return Err(failed),
+                },
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
+            if let Ok(signal) = self.signals.try_recv() {
+                self.end_run(signal, Some(lead))?;
+            }
+        }
+    }
+
+    /// Has the lead end the run for the first signal, in order.
+    ///
+    /// # Errors
+    /// It has not begun, or this is the second signal.
+    fn end_run(&self, signal: i32, begun: Option<&str>) -> Result<(), Stop> {
+        let Some(lead) = begun.filter(|_| self.ends_for.get().is_none()) else {
+            return Err(Stop::Interrupted(signal));
+        };
+        self.ends_for.set(Some(signal));
+        tell!("ending the run; its result comes (interrupt again to remove it)");
+        let interrupt = [THRONG, "fleet", "interrupt"];
+        match self.ask(|cluster| cluster.execute_once(lead, &interrupt)) {
+            Err(Stop::Failed(failure)) => {
+                tell!("warning: the lead cannot be reached: {}", failure.what());
+                Ok(())
+            }
+            result => result,
         }
     }
 
     /// Why the lead has ended without a result; the end of its log, if it was not shown.
     fn ended_early(&self, lead: &Pod, shows_log: bool) -> Failure {
-        if shows_log && let Ok(log) = self.cluster.log_end(&lead.name) {
+        if shows_log && let Ok(log) = self.ask(|cluster| cluster.log_end(&lead.name)) {
             log.lines().for_each(|line| tell!("{line}"));
         }
         let how = match &lead.state {
@@ -474,30 +597,32 @@ impl<'a> Client<'a> {
     }
 
     /// Fetches the files of the result, prints what the command printed, and removes the run.
-    fn fetch_and_remove(&self) -> Result<ExitCode, Failure> {
+    fn fetch_and_remove(&self) -> Result<ExitCode, Stop> {
         let mut pods = self.pods()?;
         let lead = self.lead_among(&pods)?.clone();
-        let offered = self
-            .cluster
-            .execute(&lead.name, &[THRONG, "fleet", "result"])?;
+        let result = [THRONG, "fleet", "result"];
+        let offered = self.ask(|cluster| cluster.execute(&lead.name, &result))?;
         let offered: Offered = serde_json::from_slice(&offered).map_err(|error| {
             Failure::in_operation(format!("the lead of run {}: {error}", self.name))
         })?;
         let Some(code) = offered.code else {
-            return Err(Failure::usage(
-                format!("run {} is not over", self.name),
-                format!("`throng fleet attach {}` follows it to its end", self.name),
-            ));
+            let what = format!("run {} is not over", self.name);
+            let hint = format!("`throng fleet attach {}` follows it to its end", self.name);
+            return Err(Failure::usage(what, hint).into());
         };
         if code != 0 {
             pods = self.ended_pods(pods)?;
         }
-        let mut known = BTreeMap::new();
+        let (mut known, stop) = (BTreeMap::new(), Cell::new(None));
         let mut backends = |address: IpAddr| {
-            let found = known.entry(address);
-            found
-                .or_insert_with(|| self.cluster.backends(address))
-                .clone()
+            let found = known.entry(address).or_insert_with(|| {
+                let found = self.beside(|cluster| cluster.backends(address));
+                found.unwrap_or_else(|interrupted| {
+                    stop.set(Some(interrupted));
+                    Vec::new()
+                })
+            });
+            found.clone()
         };
         for (name, written) in &offered.files {
             let content = self.file(&lead.name, (name, written))?;
@@ -505,23 +630,48 @@ impl<'a> Client<'a> {
                 print(&String::from_utf8_lossy(&content))?;
                 continue;
             }
-            self.write(name, &annotated(content, &pods, &mut backends))?;
+            let content = annotated(content, &pods, &mut backends);
+            if let Some(interrupted) = stop.take() {
+                return Err(interrupted);
+            }
+            self.write(name, &content)?;
         }
+        self.dismiss(&lead.name, ExitCode::from(code))
+    }
+
+    /// Ends the lead and removes the run, whose result is here.
+    fn dismiss(&self, lead: &str, code: ExitCode) -> Result<ExitCode, Stop> {
         // It ends the lead, which may end the command in its pod before that is over: the files are
         // here, and what is left of the run is removed.
         let confirm = [THRONG, "fleet", "confirm"];
-        let _ = self.cluster.execute_once(&lead.name, &confirm);
-        // The result is here also if a node is gone, and a pod with it.
-        if let Err(error) = self.cluster.remove(self.name) {
-            tell!("warning: run {} is not removed: {}", self.name, error.what);
-            tell!("hint: {}", error.hint);
+        let confirmed = self.ask(|cluster| cluster.execute_once(lead, &confirm));
+        let removed = match confirmed {
+            Err(Stop::Interrupted(signal)) => Err(Stop::Interrupted(signal)),
+            Ok(()) | Err(Stop::Failed(_)) => self.ask(|cluster| cluster.remove(self.name)),
+        };
+        match removed {
+            // The result is here also if a node is gone, and a pod with it.
+            Err(Stop::Failed(failure)) => {
+                tell!(
+                    "warning: run {} is not removed: {}",
+                    self.name,
+                    failure.what()
+                );
+                if let Some(hint) = failure.hint() {
+                    tell!("hint: {hint}");
+                }
+                Ok(code)
+            }
+            Err(Stop::Interrupted(signal)) if self.ends_for.get().is_none() => {
+                Ok(self.not_removed(signal).report())
+            }
+            removed => removed.map(|()| code),
         }
-        Ok(ExitCode::from(code))
     }
 
     /// The pods, after those of agents have ended: Kubernetes says a moment later why it ended that
     /// of a lost one.
-    fn ended_pods(&self, mut pods: Vec<Pod>) -> Result<Vec<Pod>, ClusterError> {
+    fn ended_pods(&self, mut pods: Vec<Pod>) -> Result<Vec<Pod>, Stop> {
         let running = |pods: &[Pod]| -> BTreeSet<String> {
             let agents = pods.iter().filter(|pod| pod.index.is_some());
             let running = agents.filter(|pod| pod.state == PodState::Runs);
@@ -537,25 +687,25 @@ impl<'a> Client<'a> {
     }
 
     /// A file of the result, in as many parts as the connection takes.
-    fn file(&self, lead: &str, (name, written): (&str, &Written)) -> Result<Vec<u8>, Failure> {
+    fn file(&self, lead: &str, (name, written): (&str, &Written)) -> Result<Vec<u8>, Stop> {
         let mut content = Vec::new();
         while (content.len() as u64) < written.length {
             let from = content.len().to_string();
             let words = [THRONG, "fleet", "part", name, "--from", &from];
-            let part = self.cluster.execute(lead, &words)?;
+            let part = self.ask(|cluster| cluster.execute(lead, &words))?;
             if part.is_empty() {
-                return Err(Failure::in_operation(format!(
-                    "{name} of the result is cut"
-                )));
+                let what = format!("{name} of the result is cut");
+                return Err(Failure::in_operation(what).into());
             }
             content.extend_from_slice(&part);
         }
         match content_hash(&content) == written.hash {
             true => Ok(content),
-            false => Err(
-                Failure::in_operation(format!("{name} of the result came damaged"))
-                    .or_hint(&format!("`throng fleet fetch {}` tries again", self.name)),
-            ),
+            false => {
+                let hint = format!("`throng fleet fetch {}` tries again", self.name);
+                let what = format!("{name} of the result came damaged");
+                Err(Failure::in_operation(what).or_hint(&hint).into())
+            }
         }
     }
 

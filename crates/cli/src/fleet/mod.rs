@@ -3,6 +3,7 @@
 mod causes;
 mod collected;
 mod experiment;
+mod interrupts;
 mod kubernetes;
 mod lead;
 mod neighbours;

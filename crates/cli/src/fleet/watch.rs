@@ -58,11 +58,27 @@ impl Watch {
         &mut self,
         pods: impl FnOnce() -> Result<Vec<Pod>, ClusterError>,
     ) -> Result<Look, Failure> {
+        match self.is_due() {
+            true => self.see(pods()),
+            false => Ok(Look::Nothing),
+        }
+    }
+
+    /// True if it is time to look, which is then done.
+    pub(super) fn is_due(&mut self) -> bool {
         if self.looked.is_some_and(|at| at.elapsed() < PODS_EVERY) {
-            return Ok(Look::Nothing);
+            return false;
         }
         self.looked = Some(Instant::now());
-        let pods = match pods() {
+        true
+    }
+
+    /// Sees these pods, or that the cluster does not answer.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub(super) fn see(&mut self, pods: Result<Vec<Pod>, ClusterError>) -> Result<Look, Failure> {
+        let pods = match pods {
             Ok(pods) => pods,
             Err(error) if error.is_final() => return Err(error.into()),
             Err(error) => {

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use driver::random;
 use serde_json::{Deserializer, Value, json};
 
-use super::kubectl;
+use super::calls::Calls;
 
 /// How long an answer of the API server may take.
 pub(super) const TIMEOUT: &str = "--request-timeout=30s";
@@ -168,12 +168,53 @@ pub struct Cluster {
     /// The command that asks it.
     kubectl: Vec<OsString>,
     namespace: Option<String>,
+    calls: Arc<Calls>,
+}
+
+/// The objects of a run, with a mark by which those that a command has made are known.
+#[derive(Clone, Debug)]
+pub struct Marked {
+    objects: Vec<Value>,
+    mark: Value,
+}
+
+impl Marked {
+    /// Marks these.
+    pub fn new(mut objects: Vec<Value>) -> Marked {
+        let mark = json!(HEXLOWER.encode(&random::seed()));
+        for object in &mut objects {
+            object["metadata"]["annotations"][MADE_BY] = mark.clone();
+        }
+        Marked { objects, mark }
+    }
+
+    fn has(&self, object: &Value) -> bool {
+        object["metadata"]["annotations"][MADE_BY] == self.mark
+    }
 }
 
 impl Cluster {
     /// `kubectl` is a command with its flags.
     pub fn new(kubectl: Vec<OsString>, namespace: Option<String>) -> Cluster {
-        Cluster { kubectl, namespace }
+        Cluster {
+            kubectl,
+            namespace,
+            calls: Arc::default(),
+        }
+    }
+
+    /// The same cluster, with calls that end by themselves.
+    pub fn with_own_calls(&self) -> Cluster {
+        Cluster {
+            calls: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Ends the calls of `kubectl` that run, in any thread, and has those that are to come fail.
+    /// What they asked may have been done.
+    pub fn end_calls(&self) {
+        self.calls.end();
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -194,7 +235,8 @@ impl Cluster {
     /// What it says.
     pub fn ask(&self, words: &[&str], stdin: Option<&[u8]>) -> Result<Vec<u8>, ClusterError> {
         let mut command = self.command(words);
-        let output = kubectl::output(&mut command, stdin).map_err(|error| ClusterError {
+        let output = self.calls.output(&mut command, stdin);
+        let output = output.map_err(|error| ClusterError {
             what: format!("cannot run `{}`: {error}", self.kubectl[0].display()),
             hint: "install kubectl, or name the command: --kubectl oc".to_owned(),
         })?;
@@ -212,7 +254,7 @@ impl Cluster {
         let mut pause = AGAIN_FIRST;
         for _ in 0..AGAIN_MAX {
             match self.ask(words, stdin) {
-                Err(error) if !error.is_final() => thread::park_timeout(pause),
+                Err(error) if !error.is_final() => self.calls.pause(pause),
                 result => return result,
             }
             pause *= 2;
@@ -227,23 +269,12 @@ impl Cluster {
         stdin: Option<&[u8]>,
     ) -> Result<Vec<Value>, ClusterError> {
         let text = self.ask(words, stdin)?;
-        // One after the other, or a list, or nothing at all.
-        let printed: Result<Vec<Value>, _> = Deserializer::from_slice(&text).into_iter().collect();
-        let printed = printed.map_err(|error| ClusterError::of(words, &error.to_string()))?;
-        let items = printed.into_iter().map(|it| match &it["items"] {
-            Value::Array(items) => items.clone(),
-            _ => vec![it],
-        });
-        Ok(items.flatten().collect())
+        printed(words, &text)
     }
 
     /// Makes objects that must not be there. An attempt without an answer is repeated for those
-    /// that are missing: those that are there are known by the mark of this call.
-    fn make(&self, mut missing: Vec<Value>) -> Result<Vec<Value>, ClusterError> {
-        let mark = json!(HEXLOWER.encode(&random::seed()));
-        for object in &mut missing {
-            object["metadata"]["annotations"][MADE_BY] = mark.clone();
-        }
+    /// that are missing: those that are there are known by their mark.
+    fn make(&self, mut missing: Vec<Value>, of: &Marked) -> Result<Vec<Value>, ClusterError> {
         let (mut made, mut pause) = (Vec::new(), AGAIN_FIRST);
         for attempt in 0.. {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": missing}).to_string();
@@ -256,12 +287,11 @@ impl Cluster {
                 Err(error) if attempt == AGAIN_MAX || !error.is_unanswered() => return Err(error),
                 Err(_) => {}
             }
-            thread::park_timeout(pause);
+            self.calls.pause(pause);
             pause *= 2;
             // Where this has no answer either, the next attempt says why.
             let there = self.ask_objects(&GET, list).unwrap_or_default();
-            let mine = |it: &Value| it["metadata"]["annotations"][MADE_BY] == mark;
-            for object in there.into_iter().filter(mine) {
+            for object in there.into_iter().filter(|it| of.has(it)) {
                 missing.retain(|it| identity(it) != identity(&object));
                 made.push(object);
             }
@@ -277,11 +307,11 @@ impl Cluster {
     ///
     /// # Errors
     /// One cannot be made; those before it are removed again.
-    pub fn create(&self, objects: &[Value]) -> Result<(), ClusterError> {
-        let Some((first, others)) = objects.split_first() else {
+    pub fn create(&self, marked: &Marked) -> Result<(), ClusterError> {
+        let Some((first, others)) = marked.objects.split_first() else {
             return Ok(());
         };
-        let made = self.make(vec![first.clone()])?;
+        let made = self.make(vec![first.clone()], marked)?;
         let made = made.first().unwrap_or(&Value::Null);
         if others.is_empty() {
             return Ok(());
@@ -297,14 +327,31 @@ impl Cluster {
             object["metadata"]["ownerReferences"] = owner.clone();
             object
         });
-        let made = self.make(owned.collect());
+        let made = self.make(owned.collect(), marked);
         if made.is_err()
-            && let Some(run) = first["metadata"]["labels"][INSTANCE].as_str()
+            && let Some(run) = run_of(first)
         {
             // Why they cannot be made is what counts.
             let _ = self.remove(run);
         }
         made.map(drop)
+    }
+
+    /// Removes what [`create`](Self::create) has made of these before its calls were ended. A run
+    /// of another command with the same name stays.
+    ///
+    /// # Errors
+    /// What kubectl says.
+    pub fn remove_made(&self, marked: &Marked) -> Result<(), ClusterError> {
+        let Some(first) = marked.objects.first() else {
+            return Ok(());
+        };
+        let text = self.ask_again(&GET, Some(first.to_string().as_bytes()))?;
+        let there = printed(&GET, &text)?;
+        match run_of(first).filter(|_| there.iter().any(|it| marked.has(it))) {
+            Some(run) => self.remove(run),
+            None => Ok(()),
+        }
     }
 
     /// The Jobs and pods of a run, or of all runs.
@@ -372,6 +419,22 @@ impl Cluster {
         let words = [&["exec", "--stdin", pod, "--"], words].concat();
         self.ask_again(&words, Some(input)).map(drop)
     }
+}
+
+/// The objects that kubectl has printed: one after the other, or a list, or nothing at all.
+fn printed(words: &[&str], text: &[u8]) -> Result<Vec<Value>, ClusterError> {
+    let printed: Result<Vec<Value>, _> = Deserializer::from_slice(text).into_iter().collect();
+    let printed = printed.map_err(|error| ClusterError::of(words, &error.to_string()))?;
+    let items = printed.into_iter().map(|it| match &it["items"] {
+        Value::Array(items) => items.clone(),
+        _ => vec![it],
+    });
+    Ok(items.flatten().collect())
+}
+
+/// The run that an object belongs to.
+fn run_of(object: &Value) -> Option<&str> {
+    object["metadata"]["labels"][INSTANCE].as_str()
 }
 
 /// The objects of a run, or of all runs.

@@ -1,7 +1,7 @@
 //! One call of `kubectl`.
 
-use std::io::{Result, Write};
-use std::process::{Command, Output, Stdio};
+use std::io::{Read, Result, Write};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
 /// Runs the command to its end, with this on its standard input.
@@ -9,14 +9,35 @@ use std::thread;
 /// # Errors
 /// It cannot be started.
 pub(crate) fn output(command: &mut Command, stdin: Option<&[u8]>) -> Result<Output> {
+    let child = start(command, stdin)?;
+    finish(child, stdin, || {})
+}
+
+/// Starts the command, which [`finish`] gives this on its standard input.
+///
+/// # Errors
+/// It cannot be started.
+pub(super) fn start(command: &mut Command, stdin: Option<&[u8]>) -> Result<Child> {
     command.stdin(match stdin {
         Some(_) => Stdio::piped(),
         None => Stdio::null(),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
+    command.spawn()
+}
+
+/// Reads what the command prints, and waits for its end; `on_printed` is called in between.
+///
+/// # Errors
+/// It cannot be read from or waited for.
+pub(super) fn finish(
+    mut child: Child,
+    stdin: Option<&[u8]>,
+    on_printed: impl FnOnce(),
+) -> Result<Output> {
     let input = child.stdin.take().zip(stdin);
-    thread::scope(|scope| {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let printed = thread::scope(|scope| {
         // It may print before it has read all.
         scope.spawn(|| {
             if let Some((mut to, stdin)) = input {
@@ -24,6 +45,25 @@ pub(crate) fn output(command: &mut Command, stdin: Option<&[u8]>) -> Result<Outp
                 let _ = to.write_all(stdin);
             }
         });
-        child.wait_with_output()
+        let stderr = scope.spawn(|| read_all(stderr));
+        let stdout = read_all(stdout);
+        let stderr = stderr.join().expect("a reader does not panic");
+        stdout.and_then(|stdout| Ok((stdout, stderr?)))
+    });
+    on_printed();
+    let status = child.wait()?;
+    let (stdout, stderr) = printed?;
+    Ok(Output {
+        status,
+        stdout,
+        stderr,
     })
+}
+
+fn read_all(stream: Option<impl Read>) -> Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    if let Some(mut stream) = stream {
+        stream.read_to_end(&mut octets)?;
+    }
+    Ok(octets)
 }

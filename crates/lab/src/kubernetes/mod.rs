@@ -1,6 +1,7 @@
 //! A lead and its agents in Kubernetes: what is made there, and how it is asked.
 
 mod backends;
+mod calls;
 mod cluster;
 pub(crate) mod kubectl;
 mod manifest;
@@ -8,7 +9,7 @@ mod pods;
 mod yaml;
 
 pub use backends::Backend;
-pub use cluster::{Cluster, ClusterError, LOOK_EVERY};
+pub use cluster::{Cluster, ClusterError, LOOK_EVERY, Marked};
 pub use manifest::{FleetInputs, FleetPods, objects};
 pub use pods::{Pod, PodState};
 pub use yaml::to_yaml;

@@ -17,6 +17,11 @@ pub(crate) const CASES: &[Case] = &[
     ("a fleet has more names than a Secret takes", long),
     ("a fleet outlives the command that made it", attached),
     ("a fleet is ended by Ctrl-C, with its result", interrupted),
+    ("a fleet is removed by a second Ctrl-C", interrupted_twice),
+    (
+        "a fleet is removed by Ctrl-C before it runs",
+        interrupted_early,
+    ),
     (
         "a fleet whose pods have too little memory says so",
         out_of_memory,
@@ -189,6 +194,38 @@ fn interrupted(cluster: &Cluster) {
         record.warmup.counts.sent + record.total.counts.sent
     );
     assert_eq!(read(&folder, "left"), "");
+}
+
+fn interrupted_twice(cluster: &Cluster) {
+    let run = "set -m\n$fleet --rate 100 --duration 5m --interval 1s --record record.json \
+               >printed 2>said &\nmade=$!\nset +m\n\
+               says() { until grep -q \"$1\" said; do kill -0 $made; \
+               read -t 0.1 <> <(:) || :; done; }\n\
+               says '2.0 s '; kill -INT $made; says 'ending the run'; kill -INT $made\n\
+               code=0; wait $made || code=$?; echo $code >code\n";
+    let (finished, folder) = shell(cluster, "fleet-interrupted-twice", run);
+    finished.succeeded();
+    assert_removed(&folder);
+}
+
+fn interrupted_early(cluster: &Cluster) {
+    let run = "set -m\n$fleet --rate 100 --duration 5m >printed 2>said &\nmade=$!\nset +m\n\
+               objects() { kubectl --namespace NAME get jobs,secrets,services --output=name; }\n\
+               until objects | grep -q job; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               kill -INT $made; code=0; wait $made || code=$?; echo $code >code\n";
+    let (finished, folder) = shell(cluster, "fleet-interrupted-early", run);
+    finished.succeeded();
+    assert_removed(&folder);
+    assert_eq!(received(&folder), 0);
+}
+
+/// The run was removed without its result.
+fn assert_removed(folder: &str) {
+    let said = read(folder, "said");
+    assert_eq!(read(folder, "code").trim(), "130", "{said}");
+    assert!(said.contains("interrupted: removing run "), "{said}");
+    assert!(!said.contains("error: "), "{said}");
+    assert_eq!(read(folder, "left"), "");
 }
 
 /// The target is the cluster's DNS, of which one node has the pod.

@@ -2,15 +2,18 @@
 //! place of `kubectl`.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use measure::record::{Agent, Placement};
 use measure::{AbsentAgent, RunRecord, absent};
 use serde_json::{Value, json};
 use testing::example;
 use testing::folder::Folder;
-use testing::program::{Finished, execute};
+use testing::program::{Finished, execute, processes_in};
+use testing::wait;
 
-use crate::process::throng;
+use crate::process::{THRONG, throng};
+use crate::running::Running;
 
 /// Answers the commands by their number; `ANSWERS` has those of `create`. `made` is what there is,
 /// as `get` prints it, `asked-N` what `create` was given.
@@ -24,6 +27,7 @@ first=${first%%'},{"apiVersion":"'*}}
 first=${first%'],"kind":"List"}}'}
 there() { printf '%s' "${1/'"metadata":{'/'"metadata":{"uid":"number-1",'}" >>made; }
 fails() { echo "$1" >&2; exit 1; }
+hangs() { echo "$$" >hanging.new; mv hanging.new hanging; tail -f /dev/null; }
 case $* in
   *' create '*)
     number=$(($(cat number 2>/dev/null) + 1))
@@ -45,11 +49,28 @@ fn kubectl(folder: &Folder, script: &str) -> String {
 
 /// Runs a fleet with such a `kubectl`.
 fn fleet(folder: &Folder, answers: &str) -> Finished {
+    throng(&fleet_run(folder, answers))
+}
+
+fn fleet_run(folder: &Folder, answers: &str) -> String {
     let kubectl = kubectl(folder, &KUBECTL.replace("ANSWERS", answers));
-    throng(&format!(
+    format!(
         "fleet run --kubectl {kubectl} --name busy --image throng:1 --agents 2 -- \
          run --server 192.0.2.1 --random-labels example --rate 10 --duration 1s"
-    ))
+    )
+}
+
+/// The same, which goes on.
+fn begin(line: &str) -> Running {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", THRONG]);
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running::from_command(command)
+}
+
+fn commands(folder: &Folder) -> String {
+    std::fs::read_to_string(folder.path("commands")).unwrap()
 }
 
 /// The objects that an attempt was to make.
@@ -94,7 +115,7 @@ fn objects_are_made_once_where_answers_are_lost() {
     let mut all = marks(&attempts[2]);
     all.dedup();
     assert_eq!(all.len(), 1, "{all:?}");
-    assert_ne!(all, marks(&attempts[0]));
+    assert_eq!(all, marks(&attempts[0]));
     // The owner is the object that there was, though its making had no answer.
     let owner = &first["metadata"]["ownerReferences"][0];
     assert_eq!(
@@ -130,6 +151,81 @@ fn what_is_refused_is_not_asked_again() {
     assert_eq!(commands.lines().count(), 1, "{commands}");
 }
 
+/// The signal ends a call without an answer, and with it the command; what was made goes, but not
+/// what another command has made.
+#[test]
+fn a_signal_ends_the_making_of_objects() {
+    let other = r#"{"kind":"Job","metadata":{"name":"busy-lead","annotations":{}}}"#;
+    for (case, answers, made, removes) in [
+        ("first", r#"*) there "$first"; hangs ;;"#, "", true),
+        (
+            "others",
+            r#"1) there "$first"; cat made ;; *) hangs ;;"#,
+            "",
+            true,
+        ),
+        ("nothing", "*) hangs ;;", "", false),
+        ("other", "*) hangs ;;", other, false),
+    ] {
+        let folder = Folder::new(&format!("kubectl-signal-{case}"));
+        folder.write("made", made);
+        let mut running = begin(&fleet_run(&folder, answers));
+        wait::for_file(folder.path("hanging"));
+        running.signal("INT");
+        let (code, _, said) = running.ended();
+        assert_eq!(code, Some(130), "{case}: {said}");
+        assert_eq!(said, "interrupted: removing run busy\n", "{case}");
+        let commands = commands(&folder);
+        let delete = "app.kubernetes.io/instance=busy --wait=true";
+        assert_eq!(commands.contains(delete), removes, "{case}: {commands}");
+        let place = folder.path("");
+        wait::until("the end of kubectl", || {
+            processes_in(Path::new(&place)).is_empty()
+        });
+    }
+}
+
+/// The run of another command is left alone by the first signal where it is not known to run.
+#[test]
+fn a_signal_before_an_attached_run_is_seen_leaves_it() {
+    let folder = Folder::new("kubectl-attach-early");
+    let script = "#!/bin/bash\ncd FOLDER\necho \"$*\" >>commands\n>hanging\ntail -f /dev/null\n";
+    let kubectl = kubectl(&folder, script);
+    let mut running = begin(&format!("fleet attach busy --kubectl {kubectl}"));
+    wait::for_file(folder.path("hanging"));
+    running.signal("INT");
+    let (code, _, said) = running.ended();
+    assert_eq!(code, Some(130), "{said}");
+    let expected = "error: interrupted: run busy is left as it is\n\
+                    hint: the run may go on: `throng fleet attach busy`, or \
+                    `throng fleet stop busy`\n";
+    assert_eq!(said, expected);
+    let asked = commands(&folder);
+    assert_eq!(asked.lines().count(), 1, "{asked}");
+}
+
+#[test]
+fn a_second_signal_ends_the_removal_too() {
+    let folder = Folder::new("kubectl-signals");
+    let answers = r#"*) there "$first"; hangs ;;"#;
+    let line = fleet_run(&folder, answers);
+    let script = std::fs::read_to_string(folder.path("kubectl")).unwrap();
+    let (first, last) = script.rsplit_once("esac").unwrap();
+    folder.write("kubectl", format!("{first}  delete*) hangs ;;\nesac{last}"));
+    let mut running = begin(&line);
+    wait::for_file(folder.path("hanging"));
+    std::fs::remove_file(folder.path("hanging")).unwrap();
+    running.signal("INT");
+    wait::for_file(folder.path("hanging"));
+    running.signal("INT");
+    let (code, _, said) = running.ended();
+    assert_eq!(code, Some(130), "{said}");
+    let expected = "interrupted: removing run busy\n\
+                    error: interrupted: run busy may still have objects there\n\
+                    hint: `throng fleet stop busy` removes them\n";
+    assert_eq!(said, expected);
+}
+
 /// Has the result of a run, and what the cluster knows of its pods and of its target; `FORBIDDEN`
 /// are the commands that this user has no right to.
 const RESULT: &str = r#"#!/bin/bash
@@ -145,6 +241,8 @@ case $* in
   *' fleet result') printf '{"code":0,"files":{"record.json":{"length":%s,"hash":"%s"}}}' \
     "$(stat -c %s record.json)" "$(sha256sum <record.json | cut -d ' ' -f 1)" ;;
   *' fleet part '*) cat record.json ;;
+  *' fleet interrupt') >interrupted ;;
+  logs*) echo 'the run has begun'; exec tail -f /dev/null ;;
 esac
 "#;
 
@@ -191,6 +289,14 @@ fn pod(component: &str, index: Option<u32>, status: &Value) -> Value {
 /// Fetches that result with such a `kubectl`: the record, and what it was asked.
 fn fetched(name: &str, forbidden: &str) -> (RunRecord, String) {
     let folder = Folder::new(name);
+    let flags = flags(&folder, &RESULT.replace("FORBIDDEN", forbidden));
+    throng(&format!("fleet fetch {flags}")).succeeded();
+    let record = std::fs::read_to_string(folder.path("out/record.json")).unwrap();
+    (RunRecord::from_json(&record).unwrap(), commands(&folder))
+}
+
+/// The flags of a command for that run, with such a `kubectl`.
+fn flags(folder: &Folder, script: &str) -> String {
     folder.write("record.json", result_of_fleet().to_json());
     let unscheduled = json!({
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
@@ -216,15 +322,52 @@ fn fetched(name: &str, forbidden: &str) -> (RunRecord, String) {
         json!({"metadata": metadata, "spec": {"nodeName": node}})
     });
     folder.write("backends", json!({"items": backends}).to_string());
-    let kubectl = kubectl(&folder, &RESULT.replace("FORBIDDEN", forbidden));
+    let kubectl = kubectl(folder, script);
     let output = folder.path("out");
-    throng(&format!(
-        "fleet fetch busy --kubectl {kubectl} --output {output}"
-    ))
-    .succeeded();
-    let record = std::fs::read_to_string(folder.path("out/record.json")).unwrap();
-    let commands = std::fs::read_to_string(folder.path("commands")).unwrap();
-    (RunRecord::from_json(&record).unwrap(), commands)
+    format!("busy --kubectl {kubectl} --output {output}")
+}
+
+#[test]
+fn a_signal_ends_a_fetch_which_another_one_repeats() {
+    let folder = Folder::new("kubectl-fetch-signal");
+    let hangs = ">hanging; exec tail -f /dev/null";
+    let script = RESULT.replace("FORBIDDEN", "none");
+    let flags = flags(
+        &folder,
+        &script.replace("cat record.json ;;", &format!("{hangs} ;;")),
+    );
+    let mut running = begin(&format!("fleet fetch {flags}"));
+    wait::for_file(folder.path("hanging"));
+    running.signal("INT");
+    let (code, _, said) = running.ended();
+    assert_eq!(code, Some(130), "{said}");
+    let expected = "error: interrupted: the result of run busy is not all here\n\
+                    hint: `throng fleet fetch busy` tries again\n";
+    assert_eq!(said, expected);
+    let asked = commands(&folder);
+    assert!(!asked.contains("delete"), "{asked}");
+    kubectl(&folder, &script);
+    throng(&format!("fleet fetch {flags}")).succeeded();
+    assert!(commands(&folder).contains("delete"));
+}
+
+#[test]
+fn the_second_signal_removes_a_run_that_goes_on() {
+    let folder = Folder::new("kubectl-attach-signals");
+    let flags = flags(&folder, &RESULT.replace("FORBIDDEN", "none"));
+    let mut running = begin(&format!("fleet attach {flags}"));
+    running.wait_for("the run has begun");
+    running.signal("INT");
+    running.wait_for("ending the run; its result comes");
+    wait::for_file(folder.path("interrupted"));
+    running.signal("INT");
+    let (code, _, said) = running.ended();
+    assert_eq!(code, Some(130), "{said}");
+    assert_eq!(said, "interrupted: removing run busy\n");
+    let asked = commands(&folder);
+    for word in [" fleet interrupt", "delete "] {
+        assert_eq!(asked.matches(word).count(), 1, "{asked}");
+    }
 }
 
 #[test]
