@@ -154,7 +154,7 @@ impl AgentPods {
     }
 
     fn look(&self) -> Result<Vec<Pod>, ClusterError> {
-        let found = self.cluster.jobs_and_pods(Some(&self.pods.name))?;
+        let found = self.cluster.jobs_and_pods(&self.pods.name)?;
         Ok(Pod::all(&found))
     }
 }

@@ -4,7 +4,7 @@
 use lab::agents::{Inputs, content_hash, make_keys};
 use lab::files::{self, Access};
 use lab::kubernetes::{
-    Cluster, ClusterError, FleetPods, LOOK_EVERY, Marked, Pod, PodState, objects, to_yaml,
+    Cluster, ClusterError, FleetPods, LOOK_EVERY, Marked, Pod, PodState, objects, run_of, to_yaml,
 };
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -110,22 +110,28 @@ pub(super) fn fetch(arguments: &AttachArguments) -> Result<ExitCode, Failure> {
 /// Removes a run.
 pub(super) fn stop(arguments: &OfRunArguments) -> Result<ExitCode, Failure> {
     let cluster = of_run(arguments)?;
-    if cluster.jobs_and_pods(Some(&arguments.name))?.is_empty() {
-        return Err(no_such_run(&arguments.name));
+    let name = arguments.name.as_str();
+    let client = Client::new(&cluster, name, Path::new(""))?;
+    let found = client.ask(|cluster| cluster.objects(Some(name)));
+    let removed = found.and_then(|found| match found.is_empty() {
+        true => Err(no_such_run(name).into()),
+        false => client.ask(|cluster| cluster.remove(name)),
+    });
+    match removed {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(signal)) => Err(client.not_removed(signal)),
     }
-    cluster.remove(&arguments.name)?;
-    Ok(ExitCode::SUCCESS)
 }
 
-/// Lists the runs that there are.
+/// Lists the runs of which there is an object.
 pub(super) fn status(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let cluster = cluster(&arguments.kubectl.kubectl, arguments.namespace.clone())?;
-    let pods = Pod::all(&cluster.jobs_and_pods(None)?);
-    let mut names: Vec<&str> = pods.iter().map(|pod| pod.run.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
+    let objects = cluster.objects(None)?;
+    let pods = Pod::all(&objects);
+    let names: BTreeSet<&str> = objects.iter().filter_map(run_of).collect();
     let mut text = String::new();
-    for name in names.into_iter().filter(|name| !name.is_empty()) {
+    for name in names {
         let own = pods.iter().filter(|pod| pod.run == name);
         let (lead, agents): (Vec<&Pod>, Vec<&Pod>) = own.partition(|pod| pod.component == "lead");
         let lead = lead.first().map_or("gone", |pod| word(&pod.state));
@@ -452,7 +458,7 @@ impl<'a> Client<'a> {
     }
 
     fn pods(&self) -> Result<Vec<Pod>, Stop> {
-        let found = self.ask(|cluster| cluster.jobs_and_pods(Some(self.name)))?;
+        let found = self.ask(|cluster| cluster.jobs_and_pods(self.name))?;
         Ok(Pod::all(&found))
     }
 
@@ -461,7 +467,7 @@ impl<'a> Client<'a> {
         if !watch.is_due() {
             return Ok(Look::Nothing);
         }
-        let found = self.beside(|cluster| cluster.jobs_and_pods(Some(self.name)))?;
+        let found = self.beside(|cluster| cluster.jobs_and_pods(self.name))?;
         Ok(watch.see(found.map(|found| Pod::all(&found)))?)
     }
 

@@ -54,6 +54,8 @@ const UNANSWERED: [&str; 12] = [
 ];
 /// The annotation by which a command knows the objects that it has made itself.
 const MADE_BY: &str = "throng/made-by";
+/// What a run consists of.
+const KINDS: &str = "jobs,pods,services,secrets";
 /// What marks the objects of Throng.
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by=throng";
@@ -354,13 +356,25 @@ impl Cluster {
         }
     }
 
-    /// The Jobs and pods of a run, or of all runs.
+    /// The Jobs and pods of a run.
     ///
     /// # Errors
     /// What kubectl says.
-    pub fn jobs_and_pods(&self, run: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+    pub fn jobs_and_pods(&self, run: &str) -> Result<Vec<Value>, ClusterError> {
+        self.labelled("jobs,pods", Some(run))
+    }
+
+    /// All objects of a run, or of all runs: Secrets and Services may be left without Jobs.
+    ///
+    /// # Errors
+    /// What kubectl says.
+    pub fn objects(&self, run: Option<&str>) -> Result<Vec<Value>, ClusterError> {
+        self.labelled(KINDS, run)
+    }
+
+    fn labelled(&self, kinds: &str, run: Option<&str>) -> Result<Vec<Value>, ClusterError> {
         let selector = format!("--selector={}", selector(run));
-        let words = [TIMEOUT, "get", "jobs,pods", &selector, "--output=json"];
+        let words = [TIMEOUT, "get", kinds, &selector, "--output=json"];
         self.ask_objects(&words, None)
     }
 
@@ -370,8 +384,7 @@ impl Cluster {
     /// What kubectl says.
     pub fn remove(&self, run: &str) -> Result<(), ClusterError> {
         let selector = format!("--selector={}", selector(Some(run)));
-        let kinds = "jobs,services,secrets,pods";
-        let delete = ["delete", kinds, &selector, "--wait=true", REMOVED_WITHIN];
+        let delete = ["delete", KINDS, &selector, "--wait=true", REMOVED_WITHIN];
         self.ask_again(&delete, None).map(drop)
     }
 
@@ -433,7 +446,7 @@ fn printed(words: &[&str], text: &[u8]) -> Result<Vec<Value>, ClusterError> {
 }
 
 /// The run that an object belongs to.
-fn run_of(object: &Value) -> Option<&str> {
+pub fn run_of(object: &Value) -> Option<&str> {
     object["metadata"]["labels"][INSTANCE].as_str()
 }
 

@@ -9,7 +9,7 @@ mod pods;
 mod yaml;
 
 pub use backends::Backend;
-pub use cluster::{Cluster, ClusterError, LOOK_EVERY, Marked};
+pub use cluster::{Cluster, ClusterError, LOOK_EVERY, Marked, run_of};
 pub use manifest::{FleetInputs, FleetPods, objects};
 pub use pods::{Pod, PodState};
 pub use yaml::to_yaml;

@@ -285,6 +285,10 @@ rm record.json
 user @FETCH@
 made
 user @STOP@
+made
+kubectl --namespace NAME delete jobs,pods --all --cascade=foreground --grace-period=1 >>applied
+user @STATUS@
+user @STOP@
 "#;
 
 /// A user with the documented Role reads what the lead serves, while agents are at work and until
@@ -400,6 +404,8 @@ fn documented(cluster: &Cluster) {
         "{printed}{said}"
     );
     assert!(printed.contains("fleet-doc  lead "), "{printed}");
+    let without_jobs = "fleet-doc  lead gone, 0 of 0 agents run";
+    assert!(printed.contains(without_jobs), "{printed}");
     for name in ["first.json", "record.json"] {
         let record = RunRecord::from_json(&read(&folder, name)).unwrap();
         assert_eq!((record.agent_count, record.total.counts.sent), (2, 400));

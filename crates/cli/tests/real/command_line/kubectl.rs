@@ -234,7 +234,7 @@ echo "$*" >>commands
 none='{"kind":"List","items":[]}'
 case $* in
   FORBIDDEN) echo 'Error from server (Forbidden): pods is forbidden' >&2; exit 1 ;;
-  *' get jobs,pods '*) cat pods ;;
+  *' get jobs,pods '*|*' get jobs,pods,services,secrets '*) cat pods ;;
   *' get services '*) cat services ;;
   *' get pods '*' --selector=k8s-app=dns '*) cat backends ;;
   *' get pods '*) echo "$none" ;;
@@ -429,4 +429,24 @@ fn a_run_that_is_not_there_or_has_lost_its_lead_is_not_waited_for() {
     }
     let status = throng(&format!("fleet status --kubectl {kubectl}")).succeeded();
     assert_eq!(status, "busy  lead gone, 0 of 0 agents run\n");
+}
+
+/// Jobs of a manifest own nothing: Kubernetes removes them and their pods alone.
+#[test]
+fn objects_without_jobs_are_listed_and_removed() {
+    let folder = Folder::new("kubectl-left");
+    let kubectl = kubectl(&folder, &RESULT.replace("FORBIDDEN", "none"));
+    let mut secret = pod("lead", None, &Value::Null);
+    secret["kind"] = json!("Secret");
+    let list = |items: &[Value]| json!({"kind": "List", "items": items}).to_string();
+    folder.write("pods", list(&[secret]));
+    let status = throng(&format!("fleet status --kubectl {kubectl}")).succeeded();
+    assert_eq!(status, "busy  lead gone, 0 of 0 agents run\n");
+    throng(&format!("fleet stop busy --kubectl {kubectl}")).succeeded();
+    let removes = "delete jobs,pods,services,secrets --selector=";
+    assert_eq!(commands(&folder).matches(removes).count(), 1);
+    folder.write("pods", list(&[]));
+    let stop = throng(&format!("fleet stop busy --kubectl {kubectl}"));
+    stop.refused_with("there is no run busy", "throng fleet status");
+    assert_eq!(commands(&folder).matches(removes).count(), 1);
 }
