@@ -105,7 +105,7 @@ impl Agents for AgentPods {
         if !self.is_made.get() {
             self.make(interrupt)?;
         }
-        let mut watch = Watch::new();
+        let mut watch = Watch::new(true);
         let until = Instant::now() + START_MAX;
         let (mut running, wanted) = (Vec::new(), self.pods.agents as usize);
         while Instant::now() < until && !interrupt.has_come() {

@@ -482,7 +482,7 @@ impl<'a> Client<'a> {
     /// Shows the log of the lead until its command has ended.
     fn follow(&self) -> Result<Followed, Stop> {
         let (mut shown, mut begun) = (0, None);
-        let mut watch = Watch::new();
+        let mut watch = Watch::new(self.is_its_own);
         loop {
             match self.advance(&mut watch, &mut shown, &mut begun) {
                 Ok(None) => {}

@@ -15,6 +15,8 @@ const SILENCE_MAX: Duration = Duration::from_mins(5);
 /// Looks now and then whether a pod cannot start.
 pub(super) struct Watch {
     looked: Option<Instant>,
+    /// The cluster has answered this command.
+    has_answered: bool,
     /// Since when the cluster does not answer.
     silent: Option<Instant>,
     /// Since when each pod is in its state.
@@ -40,9 +42,11 @@ pub(super) enum Look {
 }
 
 impl Watch {
-    pub(super) fn new() -> Watch {
+    /// `has_answered`: the cluster has answered this command, and is waited for if it is silent.
+    pub(super) fn new(has_answered: bool) -> Watch {
         Watch {
             looked: None,
+            has_answered,
             silent: None,
             since: Vec::new(),
             noted: BTreeSet::new(),
@@ -52,8 +56,8 @@ impl Watch {
     /// Looks, if it is time for that.
     ///
     /// # Errors
-    /// The cluster has not answered for long, or never will; or the lead's node is silent for long:
-    /// its pod goes on if the node is back.
+    /// The cluster has not answered for long, or never will, or was not there at the first look; or
+    /// the lead's node is silent for long: its pod goes on if the node is back.
     pub(super) fn look(
         &mut self,
         pods: impl FnOnce() -> Result<Vec<Pod>, ClusterError>,
@@ -81,6 +85,7 @@ impl Watch {
         let pods = match pods {
             Ok(pods) => pods,
             Err(error) if error.is_final() => return Err(error.into()),
+            Err(error) if !self.has_answered && error.is_unreached() => return Err(error.into()),
             Err(error) => {
                 if self.silent.is_none() {
                     tell!("note: {}; trying again", error.what);
@@ -93,6 +98,7 @@ impl Watch {
             }
         };
         self.silent = None;
+        self.has_answered = true;
         let had_lead = self.lead().is_some();
         self.note(pods);
         let is_gone = match self.lead() {
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn a_silent_node_of_the_lead_ends_the_command_and_one_of_an_agent_does_not() {
         let silence = |pods: Vec<Pod>| {
-            let mut watch = Watch::new();
+            let mut watch = Watch::new(true);
             watch.note(pods);
             watch.silent_lead(Duration::ZERO)
         };
@@ -210,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_node_that_answers_again_was_not_silent_for_long() {
-        let mut watch = Watch::new();
+        let mut watch = Watch::new(true);
         watch.note(vec![pod("lead", PodState::Unheard)]);
         watch.note(vec![pod("lead", PodState::Runs)]);
         assert!(watch.silent_lead(Duration::ZERO).is_none());

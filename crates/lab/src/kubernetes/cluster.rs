@@ -52,6 +52,20 @@ const UNANSWERED: [&str; 12] = [
     "etcdserver: ",
     "i/o timeout",
 ];
+/// What kubectl says where it does not know the cluster, or finds nothing where that is to be.
+const UNREACHED: [&str; 8] = [
+    "did you specify the right host or port?",
+    "context was not found",
+    "error: stat ",
+    "i/o timeout",
+    "network is unreachable",
+    "no configuration has been provided",
+    "no route to host",
+    "no such host",
+];
+/// Hints where there is no cluster.
+const CONFIGURE: &str = "set KUBECONFIG, or make ~/.kube/config";
+const IS_IT_THERE: &str = "is the cluster of this context there? `kubectl cluster-info`";
 /// The annotation by which a command knows the objects that it has made itself.
 const MADE_BY: &str = "throng/made-by";
 /// What a run consists of.
@@ -86,6 +100,11 @@ impl ClusterError {
     /// True if another attempt is of no use.
     pub fn is_final(&self) -> bool {
         FINAL.iter().any(|it| self.what.contains(it))
+    }
+
+    /// True if there may be no such cluster, where it has not answered yet.
+    pub fn is_unreached(&self) -> bool {
+        UNREACHED.iter().any(|it| self.what.contains(it))
     }
 
     /// True if what was asked may have been done.
@@ -133,14 +152,17 @@ fn hint(said: &str) -> String {
             "a pod whose node is gone stays until the node is back, or until \
              `kubectl delete pod --force`",
         ),
+        // Where it has no configuration.
+        ("localhost:8080", CONFIGURE),
+        ("no configuration has been provided", CONFIGURE),
+        ("error: stat ", CONFIGURE),
         (
-            "connection refused",
-            "is the cluster of this context there? `kubectl cluster-info`",
+            "context was not found",
+            "`kubectl config get-contexts` lists those that there are",
         ),
-        (
-            "no configuration has been provided",
-            "set KUBECONFIG, or make ~/.kube/config",
-        ),
+        ("connection refused", IS_IT_THERE),
+        ("was refused", IS_IT_THERE),
+        ("Unable to connect to the server", IS_IT_THERE),
     ];
     let cure = known.iter().find(|(part, _)| said.contains(part));
     cure.map_or("the same command of kubectl says more", |(_, cure)| cure)

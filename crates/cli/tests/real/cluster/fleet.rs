@@ -34,6 +34,7 @@ pub(crate) const CASES: &[Case] = &[
         "what keeps a fleet from running is said, and nothing is left",
         refused,
     ),
+    ("a fleet without a cluster says what to do", unreached),
     (
         "the documented commands do what is said, with the documented Role",
         documented,
@@ -411,6 +412,37 @@ fn documented(cluster: &Cluster) {
         assert_eq!((record.agent_count, record.total.counts.sent), (2, 400));
     }
     assert_eq!(read(&folder, "left"), "");
+}
+
+/// Where there is no cluster, or no configuration, each command ends at once.
+fn unreached(cluster: &Cluster) {
+    let lines = r#"
+printf '%s\n' 'apiVersion: v1' 'kind: Config' 'current-context: closed' \
+    'clusters: [{name: closed, cluster: {server: "https://127.0.0.1:1"}}]' \
+    'users: [{name: nobody, user: {token: none}}]' \
+    'contexts: [{name: closed, context: {cluster: closed, user: nobody}}]' >closed.kubeconfig
+own=$KUBECONFIG
+refused() { code=0; "$@" >>printed 2>>said || code=$?; echo "exit code $code" >>said; }
+for KUBECONFIG in $PWD/closed.kubeconfig /no/such/file; do
+    refused $fleet --rate 10 --duration 1s
+    refused THRONG fleet status --namespace NAME
+    for command in attach fetch stop; do refused THRONG fleet $command NAME --namespace NAME; done
+done
+KUBECONFIG=$own
+"#;
+    let (finished, folder) = shell(cluster, "fleet-unreached", lines);
+    finished.succeeded();
+    let said = read(&folder, "said");
+    for (line, number) in [
+        ("error: kubectl ", 10),
+        ("The connection to the server 127.0.0.1:1 was refused", 4),
+        ("hint: is the cluster of this context there? ", 5),
+        ("hint: set KUBECONFIG", 5),
+        ("exit code 2", 10),
+    ] {
+        assert_eq!(said.matches(line).count(), number, "{line}: {said}");
+    }
+    assert_eq!(said.lines().count(), 30, "{said}");
 }
 
 fn refused(cluster: &Cluster) {

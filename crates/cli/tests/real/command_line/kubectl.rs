@@ -450,3 +450,34 @@ fn objects_without_jobs_are_listed_and_removed() {
     stop.refused_with("there is no run busy", "throng fleet status");
     assert_eq!(commands(&folder).matches(removes).count(), 1);
 }
+
+/// Asked once, and the cure is said; a cluster that has answered is waited for.
+#[test]
+fn a_cluster_that_is_not_there_is_not_waited_for() {
+    let refused = "The connection to the server 127.0.0.1:1 was refused - did you specify the right \
+                   host or port?";
+    let nowhere = "Unable to connect to the server: dial tcp: lookup none.example: no such host";
+    let unset = "The connection to the server localhost:8080 was refused - did you specify the \
+                 right host or port?";
+    let missing = "error: stat /no/such/file: no such file or directory";
+    for (number, (says, hint)) in [
+        (refused, "kubectl cluster-info"),
+        (nowhere, "kubectl cluster-info"),
+        (unset, "set KUBECONFIG"),
+        (missing, "set KUBECONFIG"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let folder = Folder::new(&format!("kubectl-nowhere-{number}"));
+        let fails = format!("echo '{says}' >&2\nexit 1\n");
+        let script = format!("#!/bin/bash\ncd FOLDER\necho x >>commands\n{fails}");
+        let kubectl = kubectl(&folder, &script);
+        for command in ["status", "attach busy", "fetch busy", "stop busy"] {
+            let finished = throng(&format!("fleet {command} --kubectl {kubectl}"));
+            finished.refused_with(says.trim_start_matches("error: "), hint);
+            assert_eq!(commands(&folder), "x\n", "{command}");
+            std::fs::remove_file(folder.path("commands")).unwrap();
+        }
+    }
+}
