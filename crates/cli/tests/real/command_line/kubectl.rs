@@ -400,6 +400,35 @@ fn missing_rights_cost_a_warning_and_no_result() {
     assert_eq!(commands.matches(" get pods ").count(), 2, "{commands}");
 }
 
+/// Prints a half and a quarter before it fails, then a half as if that were all, and the rest.
+const CUT: &str = r#"
+    echo x >>parts
+    case $(wc -l <parts) in
+      1) head -c 100000 record.json; fails ;;
+      2) head -c 50000 record.json; fails ;;
+      3) head -c 100000 record.json ;;
+      *) tail -c +$((${!#} + 1)) record.json ;;
+    esac ;;"#;
+
+#[test]
+fn a_fetch_that_is_cut_has_the_same_octets() {
+    let folder = Folder::new("kubectl-cut");
+    let fails = "{ echo 'error: connection reset by peer' >&2; exit 1; }";
+    let cut = CUT.replace("fails", fails);
+    let script = RESULT.replace("FORBIDDEN", "none");
+    let flags = flags(&folder, &script.replace("cat record.json ;;", &cut));
+    // No record, so that nothing is added to it.
+    let content: String = (0..40_000).map(|number| format!("{number}\n")).collect();
+    folder.write("record.json", &content);
+    throng(&format!("fleet fetch {flags}")).succeeded();
+    let fetched = std::fs::read_to_string(folder.path("out/record.json")).unwrap();
+    assert!(fetched == content, "{} octets", fetched.len());
+    let asked = commands(&folder);
+    let starts = asked.lines().filter_map(|it| it.split_once(" --from "));
+    let starts: Vec<&str> = starts.map(|(_, from)| from).collect();
+    assert_eq!(starts, ["0", "0", "0", "100000"]);
+}
+
 #[test]
 fn a_run_that_is_not_there_or_has_lost_its_lead_is_not_waited_for() {
     let folder = Folder::new("kubectl-gone");
