@@ -79,7 +79,8 @@ fn absence(index: u32, pods: &[Pod]) -> String {
     let is_late = |how: &str| how.ends_with(&format!("exit code {}", Refusal::LATE_EXIT_CODE));
     let mut own = pods.iter().filter(|pod| pod.index == Some(index));
     match own.next_back().map(|pod| &pod.state) {
-        None => "no pod: `kubectl describe job` shows why".to_owned(),
+        None | Some(PodState::Unmade(_)) => "no pod: `kubectl describe job` shows why".to_owned(),
+        Some(PodState::Refused(why)) => format!("no pod: {why}"),
         Some(PodState::Waits(why) | PodState::Starts(why) | PodState::Fails(why)) => {
             format!("pod pending: {why}")
         }
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn absent_agents_have_the_state_of_their_pods() {
         let mut record = record();
-        let absent = [3, 4, 5, 6].map(|index| AbsentAgent { index, why: None });
+        let absent = [3, 4, 5, 6, 7].map(|index| AbsentAgent { index, why: None });
         record.absent_agents = absent.to_vec();
         record.agent_count = 3;
         record.warnings = Vec::from_iter(absent::warning(&record.absent_agents, 3));
@@ -179,6 +180,10 @@ mod tests {
             pod("x-agents-3", PodState::Waits(unscheduled.to_owned())),
             pod("x-agents-4", failed(96)),
             pod("x-agents-6", failed(2)),
+            pod(
+                "x-agents-7",
+                PodState::Refused("exceeded quota: small".to_owned()),
+            ),
         ];
         name_absent(&mut record, &pods).unwrap();
         let causes = record.absent_agents.iter();
@@ -189,6 +194,7 @@ mod tests {
             "pod came after the start",
             "no pod: `kubectl describe job` shows why",
             "pod failed: Error, exit code 2",
+            "no pod: exceeded quota: small",
         ];
         assert_eq!(causes, expected);
         let [warning] = record.warnings.as_slice() else {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use lab::files::{self, Access};
-use lab::kubernetes::{Cluster, ClusterError, FleetPods, LOOK_EVERY, Marked, Pod, PodState};
+use lab::kubernetes::{Cluster, FleetPods, LOOK_EVERY, Marked, Pod, PodState};
 
 use super::interrupts::beside;
 use super::kubernetes::{THRONG, cluster, fleet_pods, kubectl_words};
@@ -109,7 +109,7 @@ impl Agents for AgentPods {
         let until = Instant::now() + START_MAX;
         let (mut running, wanted) = (Vec::new(), self.pods.agents as usize);
         while Instant::now() < until && !interrupt.has_come() {
-            match watch.look(|| self.look())? {
+            match watch.look(&self.cluster, &self.pods.name)? {
                 Look::Trouble(failure) => return Err(failure),
                 Look::Pods(pods) => running = names_of_running(pods),
                 Look::Nothing => {}
@@ -151,11 +151,6 @@ impl AgentPods {
         let (name, agents) = (&self.pods.name, self.pods.agents);
         tell!("run {name}: {agents} pods wait for agents");
         Ok(())
-    }
-
-    fn look(&self) -> Result<Vec<Pod>, ClusterError> {
-        let found = self.cluster.jobs_and_pods(&self.pods.name)?;
-        Ok(Pod::all(&found))
     }
 }
 

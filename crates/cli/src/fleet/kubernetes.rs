@@ -153,7 +153,11 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
 
 fn word(state: &PodState) -> &'static str {
     match state {
-        PodState::Waits(_) | PodState::Unmade | PodState::Starts(_) | PodState::Fails(_) => "waits",
+        PodState::Waits(_)
+        | PodState::Unmade(_)
+        | PodState::Refused(_)
+        | PodState::Starts(_)
+        | PodState::Fails(_) => "waits",
         PodState::Gone => "gone",
         PodState::Runs => "runs",
         PodState::Unheard => "is on a node that does not answer",
@@ -452,7 +456,7 @@ impl<'a> Client<'a> {
 
     /// True if the API server has no pod of the lead.
     fn has_no_lead(&self) -> bool {
-        let is_there = |lead: &Pod| lead.state != PodState::Unmade;
+        let is_there = |lead: &Pod| !matches!(lead.state, PodState::Unmade(_));
         self.pods()
             .is_ok_and(|pods| !self.lead_among(&pods).is_ok_and(is_there))
     }
@@ -467,8 +471,8 @@ impl<'a> Client<'a> {
         if !watch.is_due() {
             return Ok(Look::Nothing);
         }
-        let found = self.beside(|cluster| cluster.jobs_and_pods(self.name))?;
-        Ok(watch.see(found.map(|found| Pod::all(&found)))?)
+        let found = self.beside(|cluster| watch.ask(cluster, self.name))?;
+        Ok(watch.see(found)?)
     }
 
     fn lead_among<'p>(&self, pods: &'p [Pod]) -> Result<&'p Pod, Failure> {
@@ -557,11 +561,20 @@ impl<'a> Client<'a> {
                     Err(Stop::Interrupted(signal)) => self.end_run(signal, Some(lead))?,
                     Err(failed) => return Err(failed),
                 },
+                Err(RecvTimeoutError::Disconnected) if read == 0 => return self.no_log(lead),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
             if let Ok(signal) = self.signals.try_recv() {
                 self.end_run(signal, Some(lead))?;
             }
+        }
+    }
+
+    /// That the user may not read the log of the lead, if that is why it has no lines.
+    fn no_log(&self, lead: &str) -> Result<Option<Followed>, Stop> {
+        match self.beside(|cluster| cluster.log_end(lead))? {
+            Err(error) if error.is_forbidden() => Ok(Some(Followed::IsVain(error.into()))),
+            _ => Ok(None),
         }
     }
 
@@ -619,6 +632,7 @@ impl<'a> Client<'a> {
         if code != 0 {
             pods = self.ended_pods(pods)?;
         }
+        self.beside(|cluster| cluster.explain(&mut pods))?;
         let (mut known, stop) = (BTreeMap::new(), Cell::new(None));
         let mut backends = |address: IpAddr| {
             let found = known.entry(address).or_insert_with(|| {

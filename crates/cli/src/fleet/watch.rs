@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use lab::kubernetes::{ClusterError, Pod, PodState};
+use lab::kubernetes::{Cluster, ClusterError, Pod, PodState};
 
 use crate::failure::Failure;
 
 /// How often they are looked at.
 const PODS_EVERY: Duration = Duration::from_secs(2);
+/// How long a pod may not have been made before its Job is asked why: most are made meanwhile.
+const UNMADE_MAX: Duration = Duration::from_secs(4);
 /// How long a cluster, or the lead's node, may be silent before the command ends.
 const SILENCE_MAX: Duration = Duration::from_mins(5);
 
@@ -23,12 +25,21 @@ pub(super) struct Watch {
     since: Vec<(Pod, Instant)>,
     /// Pods that cannot start and are not needed, which the user knows of.
     noted: BTreeSet<String>,
+    /// Agents that have run: what becomes of them later is the lead's to judge.
+    ran: BTreeSet<u32>,
 }
 
 /// Why a run whose lead Kubernetes has removed has no result.
 pub(super) fn lead_is_gone() -> Failure {
     let what = "the lead's pod is gone, and the result with it: it was deleted, or its node was";
     Failure::in_operation(what).or_hint("start the run again")
+}
+
+/// What Kubernetes says of the pods of a run.
+pub(super) struct Found {
+    pods: Vec<Pod>,
+    /// The same, with what is known of those that are missing.
+    explained: Vec<Pod>,
 }
 
 /// What was seen of the pods.
@@ -50,20 +61,18 @@ impl Watch {
             silent: None,
             since: Vec::new(),
             noted: BTreeSet::new(),
+            ran: BTreeSet::new(),
         }
     }
 
-    /// Looks, if it is time for that.
+    /// Looks at the pods of a run, if it is time for that.
     ///
     /// # Errors
     /// The cluster has not answered for long, or never will, or was not there at the first look; or
     /// the lead's node is silent for long: its pod goes on if the node is back.
-    pub(super) fn look(
-        &mut self,
-        pods: impl FnOnce() -> Result<Vec<Pod>, ClusterError>,
-    ) -> Result<Look, Failure> {
+    pub(super) fn look(&mut self, cluster: &Cluster, run: &str) -> Result<Look, Failure> {
         match self.is_due() {
-            true => self.see(pods()),
+            true => self.see(self.ask(cluster, run)),
             false => Ok(Look::Nothing),
         }
     }
@@ -77,13 +86,28 @@ impl Watch {
         true
     }
 
+    /// Asks for the pods of a run, and why those that have been missing for a while are.
+    pub(super) fn ask(&self, cluster: &Cluster, run: &str) -> Result<Found, ClusterError> {
+        let pods = Pod::all(&cluster.jobs_and_pods(run)?);
+        let mut explained = pods.clone();
+        let is_late = |(pod, since): &(Pod, Instant)| {
+            matches!(pod.state, PodState::Unmade(_))
+                && since.elapsed() > UNMADE_MAX
+                && pods.contains(pod)
+        };
+        if self.since.iter().any(is_late) {
+            cluster.explain(&mut explained);
+        }
+        Ok(Found { pods, explained })
+    }
+
     /// Sees these pods, or that the cluster does not answer.
     ///
     /// # Errors
     /// As [`look`](Self::look).
-    pub(super) fn see(&mut self, pods: Result<Vec<Pod>, ClusterError>) -> Result<Look, Failure> {
-        let pods = match pods {
-            Ok(pods) => pods,
+    pub(super) fn see(&mut self, found: Result<Found, ClusterError>) -> Result<Look, Failure> {
+        let Found { pods, explained } = match found {
+            Ok(found) => found,
             Err(error) if error.is_final() => return Err(error.into()),
             Err(error) if !self.has_answered && error.is_unreached() => return Err(error.into()),
             Err(error) => {
@@ -111,9 +135,8 @@ impl Watch {
         if let Some(silent) = self.silent_lead(SILENCE_MAX) {
             return Err(silent);
         }
-        if let Some(trouble) = self.trouble() {
-            let hint = "fix it and start the run again; `kubectl describe pod` says more";
-            return Ok(Look::Trouble(Failure::usage(trouble, hint)));
+        if let Some(trouble) = self.trouble(&explained) {
+            return Ok(Look::Trouble(trouble.into()));
         }
         let pods = self.since.iter().map(|(pod, _)| pod.clone());
         Ok(Look::Pods(pods.collect()))
@@ -140,9 +163,13 @@ impl Watch {
     }
 
     /// Why there will be no run, if that is so: pods cannot start, and the others are not enough.
-    fn trouble(&mut self) -> Option<String> {
-        let states = self.since.iter();
-        let states = states.map(|(pod, since)| (pod, pod.trouble(since.elapsed())));
+    /// `explained` are all that were noted, with what is known of those that are missing.
+    fn trouble(&mut self, explained: &[Pod]) -> Option<ClusterError> {
+        let states = explained.iter().zip(&self.since).map(|(pod, (_, since))| {
+            let has_run = pod.index.is_some_and(|index| self.ran.contains(&index));
+            let trouble = (!has_run).then(|| pod.trouble(since.elapsed()));
+            (pod, trouble.flatten())
+        });
         let (failing, others): (Vec<_>, Vec<_>) = states.partition(|(_, it)| it.is_some());
         let agents = others.iter().filter(|(pod, _)| pod.index.is_some());
         let agents = agents.count();
@@ -151,7 +178,8 @@ impl Watch {
             match trouble {
                 Some(trouble) if !are_enough => return Some(trouble),
                 Some(trouble) if self.noted.insert(pod.name.clone()) => {
-                    tell!("note: {trouble}; {agents} agents are enough (--min-agents)");
+                    let what = trouble.what;
+                    tell!("note: {what}; {agents} agents are enough (--min-agents)");
                 }
                 _ => {}
             }
@@ -172,6 +200,9 @@ impl Watch {
                 }
                 (PodState::Unheard, None) => tell!("note: node {node} of pod {name} is silent"),
                 _ => {}
+            }
+            if pod.state == PodState::Runs {
+                self.ran.extend(pod.index);
             }
             let since = known.map_or(now, |(_, since)| *since);
             self.since.push((pod, since));

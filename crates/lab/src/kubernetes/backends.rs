@@ -76,7 +76,7 @@ impl Cluster {
     }
 
     /// Objects of a kind; none if they may not be listed.
-    fn list(&self, kind: &str, flags: &[&str]) -> Option<Vec<Value>> {
+    pub(super) fn list(&self, kind: &str, flags: &[&str]) -> Option<Vec<Value>> {
         let words = [&[TIMEOUT, "get", kind, "--output=json"], flags].concat();
         self.ask_objects(&words, None).ok()
     }

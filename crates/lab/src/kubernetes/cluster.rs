@@ -107,6 +107,11 @@ impl ClusterError {
         UNREACHED.iter().any(|it| self.what.contains(it))
     }
 
+    /// True if the user has no right to it.
+    pub fn is_forbidden(&self) -> bool {
+        self.what.contains(FINAL[0])
+    }
+
     /// True if what was asked may have been done.
     fn is_unanswered(&self) -> bool {
         UNANSWERED.iter().any(|it| self.what.contains(it))
@@ -130,10 +135,17 @@ fn hint(said: &str) -> String {
     if let Some(rule) = missing_right(said) {
         return format!("the Role of this user lacks the rule {rule}");
     }
+    cure(said)
+        .unwrap_or("the same command of kubectl says more")
+        .to_owned()
+}
+
+/// That of what is known to be said.
+pub(super) fn cure(said: &str) -> Option<&'static str> {
     let known = [
         (
             "exceeded quota",
-            "use fewer --agents, or less --cpus or --memory for each",
+            "ask for a larger quota, or use fewer --agents, or less --cpus or --memory for each",
         ),
         (
             "namespaces \"",
@@ -165,8 +177,7 @@ fn hint(said: &str) -> String {
         ("Unable to connect to the server", IS_IT_THERE),
     ];
     let cure = known.iter().find(|(part, _)| said.contains(part));
-    cure.map_or("the same command of kubectl says more", |(_, cure)| cure)
-        .to_owned()
+    cure.map(|(_, cure)| *cure)
 }
 
 /// The rule of a Role that a user lacks, of `cannot create resource "jobs" in API group "batch"`.

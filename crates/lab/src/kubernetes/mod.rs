@@ -6,6 +6,7 @@ mod cluster;
 pub(crate) mod kubectl;
 mod manifest;
 mod pods;
+mod refusals;
 mod yaml;
 
 pub use backends::Backend;

@@ -1,18 +1,32 @@
 //! How far the pods of a fleet are, from what the API server says of them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::cluster::{ClusterError, cure};
+
 /// How long a pod may wait for what can come by itself: a node that is added, an image that is
 /// pulled again.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a pod may be refused that will be refused again.
+const REFUSED_MAX: Duration = Duration::from_secs(5);
 /// How long the start of a container may take, its image among it.
 const START_MAX: Duration = Duration::from_mins(10);
 /// The annotation of an agent's pod with the number of agents that are enough.
 pub(super) const MIN_AGENTS: &str = "throng/min-agents";
 /// That of a pod of an indexed Job with its index.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// Why a pod is refused, where waiting longer does not help much: by a quota, by the rules for pods
+/// or for their size in its namespace, or by a webhook.
+const LASTING: [&str; 5] = [
+    "exceeded quota",
+    "failed quota",
+    "violates PodSecurity",
+    " usage per ",
+    "denied the request",
+];
 /// Why a container waits, where waiting longer does not help much.
 const WRONG: [&str; 6] = [
     "ErrImagePull",
@@ -47,8 +61,10 @@ pub struct Pod {
 pub enum PodState {
     /// It has no node; why.
     Waits(String),
-    /// Its Job has not made it yet.
-    Unmade,
+    /// Its Job, which has this UID, has not made it yet.
+    Unmade(String),
+    /// Its Job cannot make it; why.
+    Refused(String),
     /// Its Job has ended, and the pod was deleted, or its node was.
     Gone,
     /// Its container is made ready to start; how far that is.
@@ -66,74 +82,126 @@ pub enum PodState {
 }
 
 impl Pod {
-    /// Those among objects, and the lead that a Job has no pod for.
+    /// Those among objects, and those that Jobs have not: the lead, and agents of a Job that goes
+    /// on.
     pub fn all(objects: &[Value]) -> Vec<Pod> {
         let of_kind = |kind: &'static str| objects.iter().filter(move |it| it["kind"] == kind);
         let mut pods: Vec<Pod> = of_kind("Pod").map(Pod::of).collect();
-        let leads = of_kind("Job").map(Pod::of_job);
-        let leads = leads.filter(|it| it.component == "lead");
-        for lead in leads.collect::<Vec<_>>() {
-            let is_there = |it: &Pod| it.component == "lead" && it.run == lead.run;
-            if !pods.iter().any(is_there) {
-                pods.push(lead);
-            }
+        for job in of_kind("Job") {
+            let missing = Pod::missing(job, &pods);
+            pods.extend(missing);
         }
         pods
     }
 
-    /// The pod that a Job has not, by the name of the Job.
-    fn of_job(job: &Value) -> Pod {
+    /// The pods that a Job has not, by the name of the Job.
+    fn missing(job: &Value, pods: &[Pod]) -> Vec<Pod> {
         let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
         let mut ends = conditions.filter(|it| it["type"] == "Failed" || it["type"] == "Complete");
-        Pod {
-            state: match ends.any(|it| it["status"] == "True") {
+        let is_over = ends.any(|it| it["status"] == "True");
+        let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
+        let template = &job["spec"]["template"]["metadata"]["annotations"];
+        let missing = Pod {
+            state: match is_over {
                 true => PodState::Gone,
-                false => PodState::Unmade,
+                false => PodState::Unmade(uid.to_owned()),
             },
+            min_agents: number(template, MIN_AGENTS),
             ..Pod::of(job)
+        };
+        let is_like = |it: &&Pod| it.component == missing.component && it.run == missing.run;
+        let made: Vec<&Pod> = pods.iter().filter(is_like).collect();
+        if missing.component == "lead" {
+            return Vec::from_iter(made.is_empty().then_some(missing));
         }
+        let goes_on = !is_over && job["metadata"]["deletionTimestamp"].is_null();
+        let wanted = job["spec"]["completions"].as_u64().filter(|_| goes_on);
+        let made: BTreeSet<u32> = made.iter().filter_map(|it| it.index).collect();
+        let wanted = 0..u32::try_from(wanted.unwrap_or(0)).unwrap_or(u32::MAX);
+        let indexes = wanted.filter(|index| !made.contains(index));
+        let with_index = |index| Pod {
+            index: Some(index),
+            ..missing.clone()
+        };
+        indexes.map(with_index).collect()
     }
 
     fn of(pod: &Value) -> Pod {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let label = |name: &str| text(&pod["metadata"]["labels"][name]);
         let annotations = &pod["metadata"]["annotations"];
-        let number = |name: &str| annotations[name].as_str()?.parse().ok();
         Pod {
             name: text(&pod["metadata"]["name"]),
             component: label("app.kubernetes.io/component"),
             run: label("app.kubernetes.io/instance"),
             node: text(&pod["spec"]["nodeName"]),
-            index: number(INDEX),
-            min_agents: number(MIN_AGENTS),
+            index: number(annotations, INDEX),
+            min_agents: number(annotations, MIN_AGENTS),
             state: PodState::of(&pod["status"]),
         }
     }
 
     /// Why there will be no run, if this pod has been so for that long.
-    pub fn trouble(&self, since: Duration) -> Option<String> {
-        let name = &self.name;
-        match &self.state {
-            PodState::Waits(why) if since > PATIENCE => {
-                Some(format!("pod {name} waits for {} s: {why}", since.as_secs()))
-            }
-            PodState::Unmade if since > PATIENCE => Some(format!(
-                "Job {name} has made no pod for {} s: `kubectl describe job {name}` says why",
-                since.as_secs()
-            )),
-            PodState::Starts(why) if since > START_MAX => Some(format!(
-                "pod {name} starts for {} s: {why}",
-                since.as_secs()
-            )),
-            PodState::Fails(why) if since > PATIENCE / 6 => {
-                Some(format!("pod {name} cannot start: {why}"))
-            }
-            _ => None,
-        }
+    pub fn trouble(&self, since: Duration) -> Option<ClusterError> {
+        let (name, seconds) = (&self.name, since.as_secs());
+        let (what, hint) = match &self.state {
+            PodState::Waits(why) if since > PATIENCE => (
+                format!("pod {name} waits for {seconds} s: {why}"),
+                NO_NODE_HINT,
+            ),
+            // Many agents are made one after the other.
+            PodState::Unmade(_) if since > PATIENCE && self.index.is_none() => (
+                format!("Job {name} has made no pod for {seconds} s"),
+                JOB_HINT,
+            ),
+            PodState::Refused(why) if since > PodState::refused_max(why) => (
+                match self.index {
+                    Some(index) => format!("Job {name} cannot make agent {}: {why}", index + 1),
+                    None => format!("Job {name} cannot make its pod: {why}"),
+                },
+                cure(why).unwrap_or(JOB_HINT),
+            ),
+            PodState::Starts(why) if since > START_MAX => (
+                format!("pod {name} starts for {seconds} s: {why}"),
+                POD_HINT,
+            ),
+            PodState::Fails(why) if since > PATIENCE / 6 => (
+                format!("pod {name} cannot start: {why}"),
+                match why.split(':').any(|it| it.contains("Image")) {
+                    true => IMAGE_HINT,
+                    false => POD_HINT,
+                },
+            ),
+            _ => return None,
+        };
+        Some(ClusterError {
+            what,
+            hint: hint.to_owned(),
+        })
     }
 }
 
+const NO_NODE_HINT: &str = "free or add nodes, or give less --cpus or --memory, another \
+                            --node-selector, or a --toleration";
+const IMAGE_HINT: &str =
+    "give --image one that the nodes can pull; `kubectl describe pod` says more";
+const POD_HINT: &str = "fix it and start the run again; `kubectl describe pod` says more";
+const JOB_HINT: &str = "fix it and start the run again; `kubectl describe job` says more";
+
+/// The number in an annotation.
+fn number(annotations: &Value, name: &str) -> Option<u32> {
+    annotations[name].as_str()?.parse().ok()
+}
+
 impl PodState {
+    /// How long a pod may be refused for this reason.
+    fn refused_max(why: &str) -> Duration {
+        match LASTING.iter().any(|it| why.contains(it)) {
+            true => REFUSED_MAX,
+            false => PATIENCE,
+        }
+    }
+
     fn of(status: &Value) -> PodState {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let container = &status["containerStatuses"][0]["state"];
@@ -252,7 +320,8 @@ mod tests {
             object("Job", "lead", json!({})),
             object("Job", "agent", json!({})),
         );
-        assert_eq!(leads(&[job.clone(), agents]), [PodState::Unmade]);
+        let unmade = PodState::Unmade(String::new());
+        assert_eq!(leads(&[job.clone(), agents]), [unmade]);
         let pod = object("Pod", "lead", json!({"phase": "Running"}));
         assert_eq!(leads(&[job.clone(), pod]), [PodState::Runs]);
         let failed = json!({"conditions": [{"type": "Failed", "status": "True"}]});
@@ -260,9 +329,57 @@ mod tests {
         let unmade = &Pod::all(&[job])[0];
         assert_eq!(unmade.trouble(PATIENCE), None);
         let trouble = unmade.trouble(2 * PATIENCE).unwrap();
+        assert_eq!(trouble.what, "Job x-lead has made no pod for 120 s");
+    }
+
+    /// Of four agents, two of whom are enough, the first and the third have pods.
+    #[test]
+    fn agents_without_a_pod_are_known_by_their_job_until_it_has_ended() {
+        let labels = json!({
+            "app.kubernetes.io/component": "agent", "app.kubernetes.io/instance": "x",
+        });
+        let pod = |index: u32| {
+            let annotations = json!({INDEX: index.to_string()});
+            let metadata = json!({"name": "x", "labels": labels, "annotations": annotations});
+            json!({"kind": "Pod", "metadata": metadata, "status": {"phase": "Running"}})
+        };
+        let job = |status: Value| {
+            let template = json!({"metadata": {"annotations": {MIN_AGENTS: "2"}}});
+            json!({
+                "kind": "Job",
+                "metadata": {"name": "x-agents", "uid": "number-1", "labels": labels},
+                "spec": {"completions": 4, "template": template},
+                "status": status,
+            })
+        };
+        let all = Pod::all(&[job(json!({})), pod(0), pod(2)]);
+        let unmade = |it: &&Pod| it.state == PodState::Unmade("number-1".to_owned());
+        let missing: Vec<&Pod> = all.iter().filter(unmade).collect();
+        let indexes: Vec<Option<u32>> = missing.iter().map(|it| it.index).collect();
+        assert_eq!((all.len(), indexes), (4, vec![Some(1), Some(3)]));
+        assert!(missing.iter().all(|it| it.min_agents == Some(2)));
+        let failed = json!({"conditions": [{"type": "Failed", "status": "True"}]});
+        assert_eq!(Pod::all(&[job(failed), pod(0), pod(2)]).len(), 2);
+        // One that is made late is no trouble, one that is refused is it soon, with the cure.
+        assert_eq!(missing[0].trouble(2 * PATIENCE), None);
+        let refused = |why: &str, since: Duration| {
+            let state = PodState::Refused(why.to_owned());
+            let pod = Pod {
+                state,
+                ..missing[0].clone()
+            };
+            pod.trouble(since)
+        };
+        let quota = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2";
+        let trouble = refused(quota, 2 * REFUSED_MAX).unwrap();
+        let what = format!("Job x-agents cannot make agent 2: {quota}");
+        assert_eq!(trouble.what, what);
         assert!(
-            trouble.starts_with("Job x-lead has made no pod for 120 s"),
-            "{trouble}"
+            trouble.hint.starts_with("ask for a larger quota"),
+            "{trouble:?}"
         );
+        let unknown = "error looking up service account x/default: not found";
+        assert_eq!(refused(unknown, 2 * REFUSED_MAX), None);
+        assert!(refused(unknown, 2 * PATIENCE).is_some());
     }
 }

@@ -36,6 +36,14 @@ pub(crate) const CASES: &[Case] = &[
     ),
     ("a fleet without a cluster says what to do", unreached),
     (
+        "pods that a quota refuses end a fleet soon, and the quota is named",
+        beyond_quota,
+    ),
+    (
+        "a right that a fleet lacks is named as a rule of the Role",
+        without_rule,
+    ),
+    (
         "the documented commands do what is said, with the documented Role",
         documented,
     ),
@@ -445,40 +453,211 @@ KUBECONFIG=$own
     assert_eq!(said.lines().count(), 30, "{said}");
 }
 
+/// What each fleet that does not run is told, with its cure.
+const REFUSED: [(&str, &str, &str); 6] = [
+    (
+        "image",
+        " cannot start: ",
+        "give --image one that the nodes can pull",
+    ),
+    (
+        "namespace",
+        "namespaces \"nowhere\" not found",
+        "create the namespace, or give --namespace",
+    ),
+    (
+        "kubectl",
+        "cannot run `none-such`",
+        "install kubectl, or name the command",
+    ),
+    (
+        "rights",
+        "jobs.batch is forbidden",
+        "lacks the rule {apiGroups: [\"batch\"], resources: [\"jobs\"], verbs: [\"create\"]}",
+    ),
+    (
+        "nodes",
+        " s: Unschedulable: ",
+        "free or add nodes, or give less --cpus",
+    ),
+    ("name", "already exists", "give --name another name"),
+];
+
 fn refused(cluster: &Cluster) {
     let lines = r#"
-refused() { "$@" --rate 10 --duration 1s >>printed 2>>said && exit 1; echo "exit code $?" >>said; }
-refused ${fleet/throng:VERSION/localhost/none:1}
-refused ${fleet/--namespace NAME/--namespace nowhere}
-refused ${fleet/--namespace NAME/--namespace NAME --kubectl none-such}
+refused() {
+    local row=$1 code=0
+    shift
+    "$@" --rate 10 --duration 1s >>printed 2>said-$row || code=$?
+    echo $code >code-$row
+}
+refused image ${fleet/throng:VERSION/localhost/none:1}
+refused namespace ${fleet/--namespace NAME/--namespace nowhere}
+refused kubectl ${fleet/--namespace NAME/--namespace NAME --kubectl none-such}
 kubectl --namespace NAME create serviceaccount nobody >/dev/null
 printf '#!/bin/sh\nexec kubectl --as=system:serviceaccount:NAME:nobody "$@"\n' >as-nobody
 chmod +x as-nobody
-refused ${fleet/--namespace NAME/--namespace NAME --kubectl ./as-nobody}
-refused ${fleet/--cpus 100m/--cpus 1000}
+refused rights ${fleet/--namespace NAME/--namespace NAME --kubectl ./as-nobody}
+refused nodes ${fleet/--cpus 100m/--cpus 1000}
 kubectl --namespace NAME create secret generic NAME-inputs >/dev/null
-refused $fleet
+refused name $fleet
 kubectl --namespace NAME delete secret NAME-inputs >/dev/null
 "#;
     let (finished, folder) = shell(cluster, "fleet-refused", lines);
-    let said = std::fs::read_to_string(format!("{folder}/said")).unwrap_or_default();
-    assert_eq!(finished.code, Some(0), "{}: {said}", finished.stderr);
-    for part in [
-        "cannot start: ",
-        "namespaces \"nowhere\" not found",
-        "cannot run `none-such`",
-        "lacks the rule {apiGroups: [\"batch\"], resources: [\"jobs\"], verbs: [\"create\"]}",
-        "waits for ",
-        "Unschedulable",
-        "already exists",
-    ] {
-        assert!(said.contains(part), "{part}: {said}");
+    finished.succeeded();
+    for (row, what, hint) in REFUSED {
+        assert_refused(&folder, row, what, hint);
     }
-    let errors = said
-        .lines()
-        .filter(|line| line.starts_with("error: "))
-        .count();
-    assert_eq!(errors, 6, "{said}");
     assert_eq!(received(&folder), 0);
+    assert_eq!(read(&folder, "left"), "");
+}
+
+/// A command ended with code 2 after one error, the last it said, with its hint.
+fn assert_refused(folder: &str, row: &str, what: &str, hint: &str) {
+    let said = read(folder, &format!("said-{row}"));
+    let code = read(folder, &format!("code-{row}"));
+    assert_eq!(code.trim(), "2", "{row}: {said}");
+    let (_, last) = said
+        .split_once("error: ")
+        .unwrap_or_else(|| panic!("{row}: {said}"));
+    let (error, cure) = last
+        .split_once("\nhint: ")
+        .unwrap_or_else(|| panic!("{row}: {said}"));
+    assert!(error.contains(what), "{row}, {what}: {said}");
+    assert!(cure.contains(hint), "{row}, {hint}: {said}");
+    assert_eq!(cure.lines().count(), 1, "{row}: {said}");
+}
+
+/// The quota has room for the lead and one agent of three, then for none. With as many agents as
+/// are enough the run begins without the others.
+fn beyond_quota(cluster: &Cluster) {
+    let lines = r#"
+with_quota() {
+    local row=$1 pods=$2 code=0
+    shift 2
+    kubectl --namespace NAME create quota small --hard=pods=$pods >/dev/null
+    local known='--output=jsonpath={.status.hard.pods}'
+    for look in $(seq 300); do
+        test "$(kubectl --namespace NAME get quota small "$known")" = $pods && break
+        read -t 0.2 <> <(:) || :
+    done
+    "$@" --rate 100 --duration 1s >>printed 2>said-$row || code=$?
+    echo $code >code-$row
+    kubectl --namespace NAME delete quota small >/dev/null
+}
+with_quota agents 2 $fleet
+with_quota lead 0 $fleet
+few='--agents 3 --min-agents 1 --barrier-timeout 20s'
+with_quota enough 2 ${fleet/--agents 3/$few} --record record.json
+"#;
+    let (finished, folder) = shell(cluster, "fleet-quota", lines);
+    finished.succeeded();
+    let hint = "ask for a larger quota, or use fewer --agents, or less --cpus or --memory";
+    let what = "Job fleet-quota-agents cannot make agent ";
+    assert_refused(&folder, "agents", what, hint);
+    assert_refused(
+        &folder,
+        "agents",
+        ": exceeded quota: small, requested: pods=1, ",
+        hint,
+    );
+    // Neither Job can make a pod, and either may be the first that is named.
+    let what = ": exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0";
+    assert_refused(&folder, "lead", what, hint);
+    let said = read(&folder, "said-enough");
+    assert_eq!(read(&folder, "code-enough").trim(), "0", "{said}");
+    let note = "; 1 agents are enough (--min-agents)";
+    let notes: Vec<&str> = said.lines().filter(|it| it.ends_with(note)).collect();
+    assert!(
+        notes.len() == 1 && notes[0].contains("exceeded quota: small, "),
+        "{said}"
+    );
+    let record = record(&folder);
+    assert_eq!((record.agent_count, record.total.counts.sent), (1, 100));
+    // Once the one agent has ended, its quota may let another one come, too late.
+    let is_known = |why: &str| {
+        let quota = "no pod: exceeded quota: small, ";
+        why.starts_with(quota) || why.starts_with("pod ")
+    };
+    let absent = record.absent_agents.iter();
+    let known = absent.filter(|it| it.why.as_deref().is_some_and(is_known));
+    assert_eq!(known.count(), 2, "{:?}", record.absent_agents);
+    assert_eq!(read(&folder, "left"), "");
+}
+
+const ROLE: &str = include_str!("../../../../../deploy/kubernetes/role.yaml");
+
+/// A user has the Role without one of its rules, each in turn.
+const WITHOUT: &str = r#"
+without() {
+    local number=$1 known=$2 code=0
+    printf '#!/bin/sh\nexec kubectl --as=without-%s "$@"\n' $number >as-$number
+    chmod +x as-$number
+    kubectl --namespace NAME create --filename=role-$number >>made
+    kubectl --namespace NAME create rolebinding without-$number --role=without-$number \
+        --user=without-$number >>made
+    for look in $(seq 300); do
+        kubectl --namespace NAME auth can-i $known --as=without-$number >>made && break
+        read -t 0.2 <> <(:) || :
+    done
+    ${fleet/--name NAME/--name NAME-$number --kubectl ./as-$number} \
+        --rate 10 --duration 1s >>printed 2>said-$number || code=$?
+    echo $code >code-$number
+    kubectl --namespace NAME delete jobs,services,secrets,pods \
+        --selector=app.kubernetes.io/managed-by=throng >>made
+}
+"#;
+
+fn without_rule(cluster: &Cluster) {
+    const RULE: &str = "  - apiGroups: ";
+    let mut rules = ROLE.split(RULE);
+    let head = rules.next().unwrap();
+    let rules: Vec<&str> = rules.collect();
+    let mut lines = WITHOUT.to_owned();
+    for number in 0..rules.len() {
+        let others = rules.iter().enumerate().filter(|(at, _)| *at != number);
+        let others: Vec<String> = others.map(|(_, rule)| format!("{RULE}{rule}")).collect();
+        let name = format!("name: without-{number}");
+        let role = format!("{}{}", head.replace("name: throng", &name), others.concat());
+        let known = if number == 0 {
+            "list pods"
+        } else {
+            "create jobs"
+        };
+        lines.push_str(&format!(
+            "cat >role-{number} <<'ROLE'\n{role}\nROLE\nwithout {number} '{known}'\n"
+        ));
+    }
+    let (finished, folder) = shell(cluster, "fleet-rights", &lines);
+    finished.succeeded();
+    for (number, rule) in rules.iter().enumerate() {
+        let said = read(&folder, &format!("said-{number}"));
+        let list = |name: &str| -> Vec<&str> {
+            let list = rule.split_once(&format!("{name}: [")).unwrap().1;
+            list.split(']').next().unwrap().split(", ").collect()
+        };
+        if list("resources") == ["events"] {
+            // Nothing was refused that they would tell of.
+            assert_eq!(
+                read(&folder, &format!("code-{number}")).trim(),
+                "0",
+                "{said}"
+            );
+            continue;
+        }
+        let verb = list("verbs").into_iter().find(|verb| {
+            let verb = format!("verbs: [\"{verb}\"]}}");
+            let named = |it: &&str| said.contains(&format!("resources: [\"{it}\"], {verb}"));
+            list("resources").iter().any(named)
+        });
+        assert!(verb.is_some(), "{rule}: {said}");
+        let what = "is forbidden";
+        assert_refused(
+            &folder,
+            &number.to_string(),
+            what,
+            "the Role of this user lacks the rule",
+        );
+    }
     assert_eq!(read(&folder, "left"), "");
 }
