@@ -4,7 +4,8 @@
 use lab::agents::{Inputs, content_hash, make_keys};
 use lab::files::{self, Access};
 use lab::kubernetes::{
-    Cluster, ClusterError, FleetPods, LOOK_EVERY, Marked, Pod, PodState, objects, run_of, to_yaml,
+    Cluster, ClusterError, FleetPods, LOG_END_LINES, LOOK_EVERY, Marked, Pod, PodState, objects,
+    run_of, to_yaml,
 };
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -22,7 +23,8 @@ use super::collected::{self, Collected};
 use super::experiment;
 use super::interrupts::{Stop, beside, interrupted};
 use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
-use super::watch::{Look, Watch, lead_is_gone};
+use super::said;
+use super::watch::{Look, NO_PROGRAM, Watch, lead_is_gone};
 use crate::args::fleet::{
     AttachArguments, FleetRunArguments, OfRunArguments, PodsArguments, StatusArguments,
 };
@@ -194,6 +196,11 @@ fn no_such_run(name: &str) -> Failure {
         format!("there is no run {name} in this namespace"),
         "`throng fleet status` lists the runs that there are; --namespace names another one",
     )
+}
+
+/// What to do about an image with another program.
+fn image_hint() -> String {
+    format!("give --image one with throng {}", said::VERSION)
 }
 
 /// A run that is to be made.
@@ -526,11 +533,10 @@ impl<'a> Client<'a> {
                 };
             }
         };
-        if begun.is_none() {
-            self.give_inputs(&lead.name)?;
+        if self.later.size() == 0 {
             *begun = Some(lead.name.clone());
         }
-        self.show_log(&lead.name, watch, shown)
+        self.show_log(&lead.name, watch, shown, begun)
     }
 
     /// Shows the log until it ends, which it may do before the lead does.
@@ -539,6 +545,7 @@ impl<'a> Client<'a> {
         lead: &str,
         watch: &mut Watch,
         shown: &mut usize,
+        begun: &mut Option<String>,
     ) -> Result<Option<Followed>, Stop> {
         let log = Log::open(self.cluster, lead)?;
         let mut read = 0;
@@ -546,26 +553,25 @@ impl<'a> Client<'a> {
             match log.lines.recv_timeout(LOOK_EVERY) {
                 Ok(line) => {
                     read += 1;
-                    // The log is read again from its beginning.
+                    // The log may be read again from its beginning.
                     if read > *shown {
                         *shown = read;
-                        if line.starts_with(WAITS) {
-                            return Ok(Some(Followed::IsOver));
+                        if let Some(end) = self.hear(lead, &line, read == 1, begun)? {
+                            return Ok(Some(end));
                         }
-                        tell!("{line}");
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => match self.look(watch) {
                     Ok(Look::Trouble(failure)) => return Ok(Some(Followed::IsVain(failure))),
                     Ok(_) => {}
-                    Err(Stop::Interrupted(signal)) => self.end_run(signal, Some(lead))?,
+                    Err(Stop::Interrupted(signal)) => self.end_run(signal, begun.as_deref())?,
                     Err(failed) => return Err(failed),
                 },
                 Err(RecvTimeoutError::Disconnected) if read == 0 => return self.no_log(lead),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
             if let Ok(signal) = self.signals.try_recv() {
-                self.end_run(signal, Some(lead))?;
+                self.end_run(signal, begun.as_deref())?;
             }
         }
     }
@@ -598,20 +604,85 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// Shows a line of the lead's log; how the following ends by it, if it does. A lead that has
+    /// the version of this command gets its inputs.
+    fn hear(
+        &self,
+        lead: &str,
+        line: &str,
+        is_first: bool,
+        begun: &mut Option<String>,
+    ) -> Result<Option<Followed>, Stop> {
+        if is_first && let Some(failure) = self.other_program(line) {
+            return Ok(Some(Followed::IsVain(failure)));
+        }
+        if line.starts_with(WAITS) {
+            return Ok(Some(Followed::IsOver));
+        }
+        if is_first && said::version(line).is_some() {
+            self.give_inputs(lead)?;
+            *begun = Some(lead.to_owned());
+        } else {
+            tell!("{line}");
+        }
+        Ok(None)
+    }
+
+    /// That a lead whose log begins with that line has not the program of this command. The log of
+    /// a run that another command has made may have lost its first line.
+    fn other_program(&self, first: &str) -> Option<Failure> {
+        let own = said::VERSION;
+        match said::version(first) {
+            Some(version) if version == own => None,
+            Some(version) if !self.is_its_own => Some(Failure::usage(
+                format!("run {} has throng {version}, and this is {own}", self.name),
+                format!("follow it with throng {version}"),
+            )),
+            Some(version) => Some(Failure::usage(
+                format!("the image has throng {version}, and this is {own}"),
+                image_hint(),
+            )),
+            None if !self.is_its_own => None,
+            None => Some(Failure::usage(
+                format!("the image has another program than throng {own}, which says `{first}`"),
+                image_hint(),
+            )),
+        }
+    }
+
     /// Why the lead has ended without a result; the end of its log, if it was not shown.
     fn ended_early(&self, lead: &Pod, shows_log: bool) -> Failure {
-        if shows_log && let Ok(log) = self.ask(|cluster| cluster.log_end(&lead.name)) {
-            log.lines().for_each(|line| tell!("{line}"));
+        let log = self.ask(|cluster| cluster.log_end(&lead.name));
+        let log = log.unwrap_or_default();
+        let mut lines = log.lines().peekable();
+        if shows_log && log.lines().count() < LOG_END_LINES {
+            let first = lines.next_if(|line| said::version(line).is_some());
+            let first = first.or(log.lines().next());
+            if let Some(failure) = first.and_then(|line| self.other_program(line)) {
+                return failure;
+            }
+        }
+        if shows_log {
+            lines.for_each(|line| tell!("{line}"));
         }
         let how = match &lead.state {
             PodState::Failed(how) => how.as_str(),
             _ => "its result was fetched, or was kept no longer",
         };
-        let what = format!("the lead of run {} has ended: {how}", self.name);
+        let mut what = format!("the lead of run {} has ended: {how}", self.name);
+        if how.contains(NO_PROGRAM) {
+            return Failure::usage(what, image_hint());
+        }
+        let is_failed = matches!(lead.state, PodState::Failed(_));
+        let said = said::last_failure(&log).filter(|_| is_failed);
+        if let Some((error, _)) = said {
+            what = format!("{what}: {error}");
+        }
         let failure = Failure::in_operation(what);
-        match how.starts_with(OUT_OF_MEMORY) {
-            true => failure.or_hint("give each pod more --memory"),
-            false => failure,
+        match (how.starts_with(OUT_OF_MEMORY), said) {
+            (true, _) => failure.or_hint("give each pod more --memory"),
+            (false, Some((_, Some(hint)))) => failure.or_hint(hint),
+            (false, _) => failure,
         }
     }
 

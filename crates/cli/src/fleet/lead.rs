@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use lab::files::{self, Access, Opening};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::said;
 use crate::args::fleet::{LeadArguments, PartArguments, TakeArguments};
 use crate::failure::{Failure, print};
 use crate::{call, inputs, streams, terminal};
@@ -54,6 +55,7 @@ pub(super) struct Written {
 
 /// Runs the command and waits until its result is fetched.
 pub(super) fn lead(arguments: &LeadArguments) -> Result<ExitCode, Failure> {
+    tell!("{}", said::first_line());
     if let Some(folder) = &arguments.inputs {
         provide(folder, arguments.keep)?;
     }
@@ -71,7 +73,7 @@ pub(super) fn lead(arguments: &LeadArguments) -> Result<ExitCode, Failure> {
     let code = call::whole_command(line.map(Into::into).collect());
     let number = call::number_of(code);
     let ended = files::write(Path::new(ENDED), Access::Umask, number.to_string());
-    ended.map_err(Failure::in_operation)?;
+    ended.map_err(|error| no_room(&error))?;
     tell!(
         "{WAITS} for `throng fleet fetch` for {} s at most",
         arguments.keep.as_secs()
@@ -81,6 +83,21 @@ pub(super) fn lead(arguments: &LeadArguments) -> Result<ExitCode, Failure> {
         std::thread::park_timeout(LOOK_EVERY);
     }
     Ok(code)
+}
+
+/// That the result cannot be kept: what the command wrote is lost.
+fn no_room(error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "the volume of the lead is full: have the command write fewer or shorter files, or \
+             free ephemeral storage of the lead's node"
+        }
+        _ => "the lead has to run in a folder that can be written",
+    };
+    let folder = std::env::current_dir().unwrap_or_default();
+    let folder = folder.display();
+    let what = format!("cannot keep the result in {folder}: {error}");
+    Failure::in_operation(what).or_hint(hint)
 }
 
 /// Has the inputs stand for the files of their names. Those that are too long for a Secret are

@@ -7,6 +7,7 @@ mod interrupts;
 mod kubernetes;
 mod lead;
 mod neighbours;
+mod said;
 mod waiting;
 mod watch;
 

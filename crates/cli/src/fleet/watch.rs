@@ -5,8 +5,13 @@ use std::time::{Duration, Instant};
 
 use lab::kubernetes::{Cluster, ClusterError, Pod, PodState};
 
+use super::said::VERSION;
 use crate::failure::Failure;
 
+/// How a container has ended whose program was given what it does not know.
+const USAGE: &str = "exit code 2";
+/// What Kubernetes says of a container whose program is not in the image.
+pub(super) const NO_PROGRAM: &str = "exec: \"";
 /// How often they are looked at.
 const PODS_EVERY: Duration = Duration::from_secs(2);
 /// How long a pod may not have been made before its Job is asked why: most are made meanwhile.
@@ -197,6 +202,10 @@ impl Watch {
             match (&pod.state, known) {
                 (PodState::Failed(how), None) => {
                     tell!("pod {name} on {node} has failed: {how}");
+                    let is_other = how.ends_with(USAGE) || how.contains(NO_PROGRAM);
+                    if is_other && pod.index.is_some() {
+                        tell!("hint: does --image have throng {VERSION} on all nodes?");
+                    }
                 }
                 (PodState::Unheard, None) => tell!("note: node {node} of pod {name} is silent"),
                 _ => {}

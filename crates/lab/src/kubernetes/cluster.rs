@@ -436,7 +436,8 @@ impl Cluster {
     /// # Errors
     /// What kubectl says.
     pub fn log_end(&self, pod: &str) -> Result<String, ClusterError> {
-        let log = self.ask(&[TIMEOUT, "logs", "--tail=20", pod], None)?;
+        let lines = format!("--tail={LOG_END_LINES}");
+        let log = self.ask(&[TIMEOUT, "logs", &lines, pod], None)?;
         Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
@@ -490,6 +491,9 @@ fn selector(run: Option<&str>) -> String {
         None => MANAGED_BY.to_owned(),
     }
 }
+
+/// How many lines the end of a log has.
+pub const LOG_END_LINES: usize = 20;
 
 /// How often something of a cluster is looked at.
 pub const LOOK_EVERY: Duration = Duration::from_millis(300);

@@ -10,7 +10,7 @@ mod refusals;
 mod yaml;
 
 pub use backends::Backend;
-pub use cluster::{Cluster, ClusterError, LOOK_EVERY, Marked, run_of};
+pub use cluster::{Cluster, ClusterError, LOG_END_LINES, LOOK_EVERY, Marked, run_of};
 pub use manifest::{FleetInputs, FleetPods, objects};
 pub use pods::{Pod, PodState};
 pub use yaml::to_yaml;

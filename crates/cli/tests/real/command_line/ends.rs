@@ -123,6 +123,24 @@ fn in_own_mounts(line: &str) -> Finished {
 }
 
 #[test]
+fn a_lead_without_room_for_its_result_says_so() {
+    let folder = Folder::new("lead-full");
+    let place = folder.folder().display().to_string();
+    // What the command prints takes all of it.
+    let finished = in_own_mounts(&format!(
+        "mount -t tmpfs -o size=4k tmpfs {place} && cd {place} && \
+         {THRONG} fleet lead --keep 1s -- run --quiet --queries 100"
+    ));
+    let said = finished.stderr.clone();
+    finished.ended_with(1);
+    let expected = format!(
+        "error: cannot keep the result in {place}: No space left on device (os error 28)\n\
+         hint: the volume of the lead is full: "
+    );
+    assert!(said.contains(&expected), "{said}");
+}
+
+#[test]
 fn a_record_that_has_no_room_is_kept_elsewhere() {
     let folder = Folder::new("record-full");
     let place = folder.folder().display().to_string();

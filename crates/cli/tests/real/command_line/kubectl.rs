@@ -49,11 +49,11 @@ fn kubectl(folder: &Folder, script: &str) -> String {
 
 /// Runs a fleet with such a `kubectl`.
 fn fleet(folder: &Folder, answers: &str) -> Finished {
-    throng(&fleet_run(folder, answers))
+    throng(&fleet_run(folder, &KUBECTL.replace("ANSWERS", answers)))
 }
 
-fn fleet_run(folder: &Folder, answers: &str) -> String {
-    let kubectl = kubectl(folder, &KUBECTL.replace("ANSWERS", answers));
+fn fleet_run(folder: &Folder, script: &str) -> String {
+    let kubectl = kubectl(folder, script);
     format!(
         "fleet run --kubectl {kubectl} --name busy --image throng:1 --agents 2 -- \
          run --server 192.0.2.1 --random-labels example --rate 10 --duration 1s"
@@ -509,4 +509,84 @@ fn a_cluster_that_is_not_there_is_not_waited_for() {
             std::fs::remove_file(folder.path("commands")).unwrap();
         }
     }
+}
+
+/// Has a lead that is as `pods` says, and its log.
+const LED: &str = r#"#!/bin/bash
+cd FOLDER
+echo "$*" >>commands
+case $* in
+  *' create '*) cat ;;
+  *' get jobs,pods '*) cat pods ;;
+  'logs '* | *' logs '*) cat log ;;
+esac
+"#;
+
+/// A folder for that script.
+fn led(name: &str, status: &Value, log: &str) -> Folder {
+    let folder = Folder::new(name);
+    let pods = json!({"kind": "List", "items": [pod("lead", None, status)]});
+    folder.write("pods", pods.to_string());
+    folder.write("log", log);
+    folder
+}
+
+fn failed(code: u8) -> Value {
+    let ended = json!({"terminated": {"reason": "Error", "exitCode": code}});
+    json!({"phase": "Failed", "containerStatuses": [{"state": ended}]})
+}
+
+/// What a lead of this version says, and why it ends.
+const FULL: &str = concat!(
+    "throng ",
+    env!("CARGO_PKG_VERSION"),
+    " leads\nerror: first\nhint: of the first\nerror: no room\nhint: make some\n"
+);
+
+/// A lead that runs or has ended, what its log begins with, and what is said of it.
+#[test]
+fn an_image_with_another_program_is_named_and_nothing_is_left() {
+    let own = env!("CARGO_PKG_VERSION");
+    let running = json!({"phase": "Running"});
+    let unknown = "error: unexpected argument '--inputs' found";
+    let of_other = format!("the image has throng 0.0.9, and this is {own}");
+    let of_unknown =
+        format!("the image has another program than throng {own}, which says `{unknown}`");
+    for (number, status, log, what) in [
+        (0, &running, "throng 0.0.9 leads", &of_other),
+        (1, &failed(2), "throng 0.0.9 leads", &of_other),
+        (2, &running, unknown, &of_unknown),
+        (3, &failed(2), unknown, &of_unknown),
+    ] {
+        let folder = led(&format!("kubectl-image-{number}"), status, log);
+        let finished = throng(&fleet_run(&folder, LED));
+        let said = &finished.stderr;
+        let last = format!("error: {what}\nhint: give --image one with throng {own}\n");
+        assert!(said.ends_with(&last), "{number}: {said}");
+        assert_eq!(finished.code, Some(2), "{number}: {said}");
+        let commands = commands(&folder);
+        assert!(commands.contains("delete jobs,pods,"), "{commands}");
+    }
+}
+
+#[test]
+fn a_run_of_another_version_is_left_to_that() {
+    let running = json!({"phase": "Running"});
+    let folder = led("kubectl-version", &running, "throng 0.0.9 leads");
+    let kubectl = kubectl(&folder, LED);
+    let finished = throng(&format!("fleet attach busy --kubectl {kubectl}"));
+    finished.refused_with("run busy has throng 0.0.9", "follow it with throng 0.0.9");
+    let commands = commands(&folder);
+    assert!(!commands.contains("delete"), "{commands}");
+}
+
+#[test]
+fn a_lead_that_ends_without_a_result_says_why_last() {
+    let folder = led("kubectl-full", &failed(1), FULL);
+    let finished = throng(&fleet_run(&folder, LED));
+    let said = &finished.stderr;
+    let last = "error: the lead of run busy has ended: Error, exit code 1: no room\n\
+                hint: make some\n";
+    assert!(said.ends_with(last), "{said}");
+    assert_eq!(finished.code, Some(1), "{said}");
 }
