@@ -113,22 +113,28 @@ end
 "#;
 
 fn agent_has_too_little_memory(cluster: &Cluster) {
-    let lines = format!(
-        "cat >greedy.lua <<'SCRIPT'{GREEDY}SCRIPT\n\
-         code=0\n\
-         $fleet --script greedy.lua --duration 5m --interval 1s --record record.json \
-         >printed 2>said || code=$?\n\
-         echo $code >code\n"
-    );
+    // Its kubelet may be busier than the lead.
+    let lines = r#"
+code=0
+manifest --script greedy.lua --duration 5m --interval 1s | kubectl create --filename=- >made
+killed() {
+    kubectl --namespace NAME get pods --field-selector=status.phase=Failed \
+        '--output=jsonpath={.items[*].status.containerStatuses[0].state.terminated.reason}' |
+        grep -q OOMKilled
+}
+for look in $(seq 600); do killed && break; read -t 0.2 <> <(:) || :; done
+$attach >printed 2>said || code=$?
+echo $code >code
+"#;
+    let script = format!("cat >greedy.lua <<'SCRIPT'{GREEDY}SCRIPT\n");
+    let lines = format!("{APART}{script}{lines}");
     let (finished, folder) = shell(cluster, "fleet-greedy", &lines);
     finished.succeeded();
     let record = assert_lost(&folder, |lost| lost.sent);
     let how = &record.degraded.as_ref().unwrap().lost[0].how;
-    // Its kubelet may be busier than the lead.
-    assert!(
-        !how.contains("Kubernetes: ") || how.contains("OOMKilled"),
-        "{how}"
-    );
+    assert!(how.contains("Kubernetes: OOMKilled"), "{how}");
+    let said = read(&folder, "said");
+    assert!(said.contains("has failed: OOMKilled"), "{said}");
     assert_eq!(read(&folder, "left"), "");
 }
 
