@@ -426,19 +426,17 @@ fn losses_of_stalls_max(figures: &Figures<'_>) -> u64 {
     let network = &figures.record.network;
     let is_counted = ["Udp.InDatagrams", "Udp6.InDatagrams"];
     let is_counted = is_counted.iter().any(|it| network.kernel.contains_key(*it));
-    // A target in a network namespace of its own has counters of its own.
+    // Its sockets have a count of their own: that of the host is of other programs too.
     let of_target = figures
         .record
         .host_use
         .as_ref()
         .and_then(|it| it.target_udp_drops);
-    let is_known = is_counted && figures.target_is_local() || of_target.is_some();
-    match is_known {
-        true => {
-            let dropped = figures.of_udp("RcvbufErrors").max(of_target.unwrap_or(0));
-            dropped + network.kernel_counter("Softnet.Dropped") + counts.late
-        }
-        false => counts.timeouts,
+    let of_host = || figures.of_udp("RcvbufErrors");
+    let is_known = is_counted && figures.target_is_local();
+    match of_target.or_else(|| is_known.then(of_host)) {
+        Some(dropped) => dropped + network.kernel_counter("Softnet.Dropped") + counts.late,
+        None => counts.timeouts,
     }
 }
 

@@ -161,3 +161,17 @@ fn an_outage_is_the_hosts_where_the_target_waited_as_long() {
     down.host_use = starved(0.5, 0.98).host_use;
     assert_eq!(judge(&down).limit, Limit::Generator);
 }
+
+#[test]
+fn drops_of_sockets_that_are_not_the_targets_do_not_excuse_a_loss() {
+    let judged_of = |drops| {
+        let mut record = dropped_by_buffers(15_000);
+        record.host_use = starved(0.01, 0.98).host_use;
+        record.host_use.as_mut().unwrap().target_udp_drops = drops;
+        judge(&record).limit
+    };
+    // Those of a back-end, while the target dropped none.
+    assert_ne!(judged_of(Some(0)), Limit::Generator);
+    assert_eq!(judged_of(Some(15_000)), Limit::Generator);
+    assert_eq!(judged_of(None), Limit::Generator);
+}
