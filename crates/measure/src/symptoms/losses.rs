@@ -632,10 +632,13 @@ pub(super) fn throttled_outages(figures: &Figures<'_>) -> Option<ThrottledOutage
 /// A target that waited for a CPU for at least half of the time that its outages took.
 pub(crate) struct StarvedOutages;
 
+/// A port that refuses is closed, however long the process that had it waited for a CPU.
 pub(super) fn starved_outages(figures: &Figures<'_>) -> Option<StarvedOutages> {
-    let outages = outages_of_target(figures)?;
+    let outages = outages_of_target(figures)?.0;
     let waited_ns = target_starved(figures)?.waited * figures.record.measured_ns as f64;
-    (2.0 * waited_ns >= outages.0.alike_ns as f64).then_some(StarvedOutages)
+    let is_refusal = outages.longest.kind == OutageKind::Refusal;
+    let is_starved = 2.0 * waited_ns >= outages.alike_ns as f64;
+    (is_starved && !is_refusal).then_some(StarvedOutages)
 }
 
 /// Silence over TCP to the end, before which queries had been lost: connections that stall one by

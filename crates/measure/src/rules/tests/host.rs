@@ -2,6 +2,7 @@
 
 use crate::facts::{CpuUse, ProcessUse, QuotaUse};
 use crate::rules::situations::*;
+use crate::timeline::Bin;
 
 /// A target on this host that others kept waiting for a CPU.
 fn starved(waited: f64, others: f64) -> RunRecord {
@@ -174,4 +175,24 @@ fn drops_of_sockets_that_are_not_the_targets_do_not_excuse_a_loss() {
     assert_ne!(judged_of(Some(0)), Limit::Generator);
     assert_eq!(judged_of(Some(15_000)), Limit::Generator);
     assert_eq!(judged_of(None), Limit::Generator);
+}
+
+#[test]
+fn a_target_that_refuses_is_down_however_long_it_waited_for_its_cpu() {
+    let judged_of = |refused| {
+        let mut down = limited(|bin| if bin < 500 { 10 } else { 0 });
+        down.host_use = starved(0.5, 0.98).host_use;
+        let what = Bin {
+            refused,
+            ..Bin::default()
+        };
+        let timeline = down.timeline.as_mut().unwrap();
+        (500..1_000).for_each(|bin| timeline.add(bin * 10 * MS, &what));
+        judge(&down)
+    };
+    let refused = judged_of(9);
+    assert_eq!(refused.limit, Limit::Server, "{refused:#?}");
+    let seen = "the target refused everything";
+    assert!(refused.evidence[0].contains(seen), "{refused:#?}");
+    assert_eq!(judged_of(0).limit, Limit::Generator);
 }
