@@ -1,11 +1,11 @@
 //! Outages: spans in which nothing came back, told from overload, from loss and from slow patches.
 //!
 //! A span is an outage if no usable response came in it although queries waited for one, if it was
-//! long, and if many responses would have come in it at the rate outside. The bins show which
-//! queries waited: those due earlier and answered later, and those due within the span, except its
-//! last moments. Queries lost before the span do not count: slots of a closed loop that time out
-//! one after the other are loss and not an outage. Overload and random loss leave no such span,
-//! because some responses always come.
+//! long, and if many responses would have come in it at the rate outside. Time in which no query
+//! was due or waited belongs to none. The bins show which queries waited: those due earlier and
+//! answered later, and those due within the span, except its last moments. Queries lost before the
+//! span do not count: slots of a closed loop that time out one after the other are loss and not an
+//! outage. Overload and random loss leave no such span, because some responses always come.
 //!
 //! The bins of a long run are wide. There outages are looked for in shorter
 //! [`Steps`](super::Steps), as long as the run's intervals, and are part of the record.
@@ -31,6 +31,10 @@ pub const MET_MIN: u64 = 20;
 
 /// A span has to be longer than this many usual latencies: the first response of a run takes one.
 const LATENCIES: u64 = 3;
+
+/// A load pauses where nothing is due for this many times the mean time between two queries: of
+/// queries at random, that is chance once in 20,000 times.
+const IDLE_GAPS: f64 = 10.0;
 
 /// Bins with responses before a span that define the usual latency, minimum and maximum.
 const BINS_BEFORE_MIN: usize = 5;
@@ -216,6 +220,8 @@ pub(super) struct Search<'a> {
     usual: Usual,
     /// Of the queries due until the end of each bin, those that will be answered later.
     waiting: Vec<u64>,
+    /// The same of those that will get no response, and have not ended then.
+    open: Vec<u64>,
     /// Errors are what the target answers most of the time.
     errors_are_usual: bool,
     /// Responses a second where there were any.
@@ -237,6 +243,12 @@ impl<'a> Search<'a> {
             asked.max(0) as u64
         });
         let waiting = waiting.collect();
+        let mut open = 0_u64;
+        let each_open = bins.iter().map(|bin| {
+            open = open.saturating_add(bin.lost).saturating_sub(bin.unanswered);
+            open
+        });
+        let open = each_open.collect();
         let mut all = Bin::default();
         bins.iter().for_each(|bin| all.add(bin));
         let errors_are_usual = 2 * all.errors > all.responses;
@@ -249,6 +261,7 @@ impl<'a> Search<'a> {
             workers: timeline.workers(),
             usual,
             waiting,
+            open,
             errors_are_usual,
             responses_qps: 0.0,
         };
@@ -332,6 +345,48 @@ impl<'a> Search<'a> {
         per(usable as f64 * 1e9, answered_ns as f64)
     }
 
+    /// The parts of a span in which queries were due or waited. What is left out is the time until
+    /// the first is due, and each pause of the load that is longer than chance makes it. In a
+    /// closed loop that is nothing: its places wait.
+    fn waited_in(&self, (first, end): Span) -> Vec<Span> {
+        if self.usual.places.is_some() {
+            return vec![(first, end)];
+        }
+        let is_idle = self.are_idle((first, end));
+        let gap_ns = per(self.usual.window_ns as f64, self.all.due as f64);
+        let pause_ns = (IDLE_GAPS * gap_ns).max(LENGTH_NS_MIN as f64);
+        let is_pause = |bins: usize| (bins as u64 * self.width_ns) as f64 > pause_ns;
+        let mut parts: Vec<Span> = Vec::new();
+        for (index, _) in (first..end).zip(is_idle).filter(|(_, is_idle)| !is_idle) {
+            match parts.last_mut() {
+                Some(last) if !is_pause(index - last.1) => last.1 = index + 1,
+                _ => parts.push((index, index + 1)),
+            }
+        }
+        // What may have happened since the last query is of the span too.
+        if let Some(last) = parts.last_mut().filter(|last| !is_pause(end - last.1)) {
+            last.1 = end;
+        }
+        parts
+    }
+
+    /// Of each bin, whether no query was due in it, and none that was due in the span waited.
+    fn are_idle(&self, (first, end): Span) -> Vec<bool> {
+        let [(_, mut open), _] = self.at_edges((first, end));
+        let before = first.checked_sub(1).map_or(0, |before| self.open[before]);
+        let mut earlier = before.saturating_sub(open);
+        let is_idle = |index: usize| {
+            let bin = &self.bins[index];
+            let is_idle = open == 0 && bin.due == 0 && self.waiting[index] == 0;
+            // They end in the order in which they were due.
+            let ended = bin.unanswered.saturating_sub(earlier);
+            earlier = earlier.saturating_sub(bin.unanswered);
+            open = open.saturating_add(bin.lost).saturating_sub(ended);
+            is_idle
+        };
+        (first..end).map(is_idle).collect()
+    }
+
     /// Spans without a usable response that are long enough.
     fn long_silences(&self) -> impl Iterator<Item = Span> + '_ {
         let is_long = |span: &Span| {
@@ -339,7 +394,8 @@ impl<'a> Search<'a> {
             let ns = self.ns(*span);
             ns >= LENGTH_NS_MIN.max(self.told_ns()) && ns >= usual_ns()
         };
-        spans(&self.bins, |bin| self.usable(bin) == 0).filter(is_long)
+        let silences = spans(&self.bins, |bin| self.usable(bin) == 0);
+        silences.flat_map(|it| self.waited_in(it)).filter(is_long)
     }
 
     /// The latency that was usual before a bin. What an outage kept waiting may be most of what the

@@ -471,6 +471,50 @@ fn slow_patch_bursts_and_small_numbers_are_no_outage() {
     assert_eq!(found_in(&open_loop(|_| None), None).each, []);
 }
 
+/// 40 queries every second and a half: each answered as `latency` says.
+fn in_bursts(latency: impl Fn(u64) -> Option<u64>) -> Timeline {
+    let due = (0..7).flat_map(|burst| (0..40).map(move |_| burst * 1_500 * MS + 5 * MS));
+    let queries: Vec<(u64, Option<u64>)> = due.map(|at| (at, latency(at))).collect();
+    of_queries(&queries, 1_000 * MS)
+}
+
+#[test]
+fn time_in_which_nothing_is_due_or_waits_is_no_outage() {
+    // Answered in another bin than that in which they are due.
+    let slow = in_bursts(|_| Some(30 * MS));
+    assert_eq!(found_in(&slow, None).each, []);
+    // What is lost waits until it times out, and not until the load goes on.
+    let of_burst = |at: u64| (3_000..4_500).contains(&(at / MS));
+    let lossy = in_bursts(|at| (!of_burst(at)).then_some(30 * MS));
+    let lengths = |timeline: &Timeline| -> Vec<(u64, u64)> {
+        let each = found_in(timeline, None).each;
+        let times = each.iter().map(|it| (it.begin_ns / MS, it.end_ns / MS));
+        times.collect()
+    };
+    assert_eq!(lengths(&lossy), [(3_000, 4_010)]);
+    // What is answered late waits until then.
+    let stalled = in_bursts(|at| Some(if of_burst(at) { 900 * MS } else { 30 * MS }));
+    assert_eq!(lengths(&stalled), [(3_000, 3_900)]);
+}
+
+#[test]
+fn queries_that_are_due_seldom_and_time_out_soon_are_in_one_outage() {
+    let down = 3_000 * MS..6_000 * MS;
+    let queries: Vec<(u64, Option<u64>)> = (0..200)
+        .map(|number| number * 50 * MS)
+        .map(|at| (at, (!down.contains(&at)).then_some(2 * MS)))
+        .collect();
+    let found = found_in(&of_queries(&queries, 20 * MS), None);
+    let [outage] = found.each[..] else {
+        panic!("{found:?}")
+    };
+    assert!(
+        outage.length_ns().abs_diff(3_000 * MS) <= 60 * MS,
+        "{outage:?}"
+    );
+    assert_eq!((outage.due, outage.lost), (60, 60));
+}
+
 #[test]
 fn freeze_of_some_workers_is_an_outage_though_others_go_on() {
     let mut timeline = open_loop(|_| Some(2 * MS));

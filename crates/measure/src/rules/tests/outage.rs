@@ -313,3 +313,51 @@ fn silence_over_tcp_after_losses_leaves_open_whether_the_target_stopped() {
     // All connections met it at once.
     assert_eq!(judged(0, 10).limit, Limit::Server);
 }
+
+/// A full closed loop with such silences, in tenths of a second, and as many slow responses.
+fn with_silences(silences: &[(u64, u64)], slow: u64) -> RunRecord {
+    let mut record = saturated();
+    let is_silent = |bin: u64| {
+        silences
+            .iter()
+            .any(|it| (10 * it.0..10 * it.1).contains(&bin))
+    };
+    let mut timeline = Timeline::new();
+    for bin in (0..1_000).filter(|bin| !is_silent(*bin)) {
+        let more = |is_more| if is_more { 200 } else { 100 };
+        let what = Bin {
+            due: more(is_silent(bin + 1)),
+            sent: more(is_silent(bin + 1)),
+            responses: more(bin > 0 && is_silent(bin - 1)),
+            latency_us: 100 * 10_000,
+            ..Bin::default()
+        };
+        timeline.add(bin * 10 * MS, &what);
+    }
+    record.timeline = Some(timeline);
+    change_last(&mut record, |it| {
+        it.distributions.latency.record_many(700 * MS, slow)
+    });
+    record
+}
+
+#[test]
+fn slots_that_wait_for_what_is_slow_at_other_times_too_meet_no_outage() {
+    let number = |record: &RunRecord| record.outages().unwrap().each.len();
+    // The target stopped once, and then answered all that waited.
+    let stopped = with_silences(&[(20, 26)], 100);
+    assert_eq!(number(&stopped), 1);
+    let seen = &judge(&stopped).evidence[0];
+    assert!(seen.starts_with("an outage of 0.60 s"), "{seen}");
+    // A part of it takes 0.7 s each time.
+    let slow = with_silences(&[(20, 26)], 1_000);
+    assert_eq!(number(&slow), 0);
+    // So do all slots, together.
+    let each: Vec<(u64, u64)> = (0..13).map(|it| (7 * it + 1, 7 * it + 7)).collect();
+    assert_eq!(number(&with_silences(&each, 1_300)), 0);
+    assert_eq!(number(&with_silences(&each[..4], 400)), 4);
+    // What is lost then did not wait.
+    let mut lossy = slow;
+    lossy.timeline.as_mut().unwrap().lose(19 * TENTH, 1);
+    assert_eq!(number(&lossy), 1);
+}
