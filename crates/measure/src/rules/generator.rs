@@ -22,6 +22,11 @@ const OPEN_MAX: u64 = 61_440;
 /// How an agent whose quota was used up gets more time.
 const QUOTA_ADVICE: &str = "raise the agent's CPU quota, or remove it: limits.cpu, CPUQuota=";
 
+/// Where the way out of this host shows.
+pub(super) const LOOK_AT_INTERFACE: &str = "ip -s link; ip route";
+/// Where the rules on what leaves this host are; a route may prohibit it too.
+pub(super) const LOOK_AT_RULES: &str = "nft list ruleset; iptables -S OUTPUT; ip route";
+
 const CPU: &str = "generator's CPU";
 const CPU_MATTERS: &str =
     "a generator without CPU time to spare measures itself: rate and latency are its own";
@@ -356,6 +361,21 @@ fn reason_not_sent(reason: NotSentReason, clients: u64) -> (&'static str, &'stat
             "timed out while they waited for their connection",
             "connections are not ready when they are needed: what the run shows is their set-up",
             Cure::throng(format!("--clients {}", 2 * clients)),
+        ),
+        NotSentReason::NoRoute => (
+            "were refused by the kernel: there was no route to the target",
+            "the interface was down or gone, or had lost its address",
+            Cure::shell(LOOK_AT_INTERFACE),
+        ),
+        NotSentReason::Forbidden => (
+            "were refused by the kernel: a firewall rule of this host forbids them",
+            "what never left this host says nothing about the target",
+            Cure::shell(LOOK_AT_RULES),
+        ),
+        NotSentReason::PortClosed => (
+            "were refused by the kernel: nothing was listening on the target's port",
+            "the target had said so (ICMP port unreachable) for queries before",
+            Cure::words("start the server again, and look at its log"),
         ),
         NotSentReason::RefusedByKernel => (
             "were refused by the kernel",

@@ -2,7 +2,7 @@
 
 use super::connections::handshakes;
 use super::finding::Finding;
-use super::generator::resources;
+use super::generator::{LOOK_AT_INTERFACE, LOOK_AT_RULES, resources};
 use super::path::long_segments;
 use super::phrases::{
     larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
@@ -10,6 +10,7 @@ use super::phrases::{
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
+use crate::symptoms::generator::sends_are_forbidden;
 use crate::symptoms::losses::{Outages, SignOfLoad, StalledConnections, number_lost};
 use crate::symptoms::server::ServerQueriesDropped;
 use crate::symptoms::significance::delays_all;
@@ -137,7 +138,12 @@ fn seconds(ns: u64) -> String {
 fn longest(outages: &Outages, symptoms: &Symptoms<'_>) -> String {
     let figures = &symptoms.figures;
     let outage = &outages.longest;
-    let who = outage.kind.words();
+    let who = match outage.kind {
+        OutageKind::Unsendable if sends_are_forbidden(figures) => {
+            "a firewall rule of this host forbade what it sent (nftables or iptables, output)"
+        }
+        kind => kind.words(),
+    };
     let until = match outage.lasts {
         true => "the end".to_owned(),
         false => seconds(outage.end_ns),
@@ -204,7 +210,10 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Vec<Cure> {
             Cure::busiest_processes(),
             Cure::words("run again where nothing suspends or starves this tool"),
         ],
-        OutageKind::Unsendable => vec![Cure::shell("ip -s link; ip route")],
+        OutageKind::Unsendable => match sends_are_forbidden(&symptoms.figures) {
+            true => vec![Cure::shell(LOOK_AT_RULES)],
+            false => vec![Cure::shell(LOOK_AT_INTERFACE)],
+        },
         OutageKind::NoResources => {
             let it = symptoms.no_resources.as_ref();
             it.map_or_else(Vec::new, |it| resources(&symptoms.figures, it.are_ports))

@@ -474,6 +474,13 @@ pub(super) fn sends_refused(figures: &Figures<'_>) -> Option<SendsRefused> {
     }
 }
 
+/// True if this host's own rules forbade most of the sends that its kernel refused.
+pub(crate) fn sends_are_forbidden(figures: &Figures<'_>) -> bool {
+    let not_sent = &figures.counts.not_sent;
+    let forbidden = not_sent.send_failed_for.forbidden;
+    forbidden > 0 && 2 * forbidden >= not_sent.send_failed
+}
+
 /// Queries that were due and did not leave, by reason.
 pub(crate) struct NotSentQueries {
     pub(crate) by_reason: Vec<(NotSentReason, u64)>,
@@ -482,6 +489,10 @@ pub(crate) struct NotSentQueries {
 #[derive(Clone, Copy)]
 pub(crate) enum NotSentReason {
     WaitedForConnection,
+    NoRoute,
+    Forbidden,
+    PortClosed,
+    /// Full buffers, or a reason that the record does not have.
     RefusedByKernel,
     RunEnded,
 }
@@ -500,12 +511,19 @@ pub(super) fn not_sent(figures: &Figures<'_>) -> Option<NotSentQueries> {
         // A symptom of its own.
         no_free_id: _,
         send_failed,
-        send_failed_for: _,
+        send_failed_for: why,
         run_ended,
     } = figures.counts.not_sent;
+    let of_others = why.unreachable + why.forbidden + why.refused;
     let mut by_reason = vec![
         (NotSentReason::WaitedForConnection, timed_out_waiting),
-        (NotSentReason::RefusedByKernel, send_failed),
+        (NotSentReason::NoRoute, why.unreachable),
+        (NotSentReason::Forbidden, why.forbidden),
+        (NotSentReason::PortClosed, why.refused),
+        (
+            NotSentReason::RefusedByKernel,
+            send_failed.saturating_sub(of_others),
+        ),
         (NotSentReason::RunEnded, run_ended),
     ];
     by_reason.retain(|(_, number)| *number > 0);

@@ -1,6 +1,7 @@
 //! Queries that were due and did not leave, a reason each; most of those that the kernel refused
 //! decide.
 
+use crate::counts::SendFailures;
 use crate::rules::situations::*;
 
 #[test]
@@ -34,4 +35,25 @@ fn queries_not_sent_are_told_by_reason() {
     let states: Vec<State> = reasons.iter().map(|it| it.state).collect();
     assert_eq!(states, [State::Warning, State::Warning]);
     assert!(reasons[1].cures[0].how.contains("wmem_max"), "{reasons:#?}");
+}
+
+#[test]
+fn what_a_firewall_of_this_host_forbids_is_no_full_buffer() {
+    let told_of = |count: fn(&mut SendFailures)| {
+        let mut record = saturated();
+        change_last(&mut record, |interval| {
+            interval.counts.offered += 1_000;
+            interval.counts.not_sent.send_failed += 1_000;
+            count(&mut interval.counts.not_sent.send_failed_for);
+        });
+        told(&record, "queries not sent")
+    };
+    told_of(|why| why.forbidden = 1_000).problem("a firewall rule of this host", "nft list");
+    told_of(|why| why.unreachable = 1_000).problem("no route to the target", "ip route");
+    told_of(|why| why.refused = 1_000).problem("nothing was listening", "start the server");
+    // A full buffer, or a reason that the record does not have.
+    for full in [told_of(|why| why.no_resources = 1_000), told_of(|_| {})] {
+        assert!(full.matters.contains("queue of the interface"), "{full:#?}");
+        full.problem("refused by the kernel", "wmem_max");
+    }
 }

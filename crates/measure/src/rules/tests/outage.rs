@@ -1,6 +1,7 @@
 //! Outages: spans in which nothing came back, each with its beginning, its end and its kind. The
 //! rate outside of them is what the run sustained; no rate is advised for the sake of them.
 
+use crate::counts::SendFailures;
 use crate::facts::{CpuUse, TcpFacts};
 use crate::rules::Judgement;
 use crate::rules::situations::*;
@@ -312,6 +313,31 @@ fn silence_over_tcp_after_losses_leaves_open_whether_the_target_stopped() {
     );
     // All connections met it at once.
     assert_eq!(judged(0, 10).limit, Limit::Server);
+}
+
+#[test]
+fn an_outage_of_sends_that_this_host_forbids_is_its_firewalls() {
+    let of = |count: fn(&mut SendFailures)| {
+        let mut record = in_time(10_000.0);
+        change_last(&mut record, |interval| {
+            interval.counts.offered += 1_000;
+            interval.counts.not_sent.send_failed += 1_000;
+            count(&mut interval.counts.not_sent.send_failed_for);
+        });
+        let unsendable = outage(OutageKind::Unsendable, 20, 50);
+        let verdict = judged_in(&record, &[unsendable], Outside::default());
+        assert_eq!(verdict.limit, Limit::Network, "{verdict:#?}");
+        (verdict.evidence[0].clone(), verdict.advice.join("; "))
+    };
+    let (seen, advice) = of(|why| why.forbidden = 1_000);
+    assert!(
+        seen.contains("a firewall rule of this host forbade"),
+        "{seen}"
+    );
+    assert!(advice.contains("nft list ruleset"), "{advice}");
+    let (seen, advice) = of(|why| why.unreachable = 1_000);
+    assert!(seen.contains("interface down, or no route"), "{seen}");
+    assert!(!advice.contains("nft"), "{advice}");
 }
 
 /// A full closed loop with such silences, in tenths of a second, and as many slow responses.
