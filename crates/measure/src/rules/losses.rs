@@ -3,7 +3,7 @@
 use super::connections::handshakes;
 use super::finding::Finding;
 use super::generator::{LOOK_AT_INTERFACE, LOOK_AT_RULES, resources};
-use super::path::long_segments;
+use super::path::{long_segments, who_rejects};
 use super::phrases::{
     larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
 };
@@ -219,6 +219,7 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Vec<Cure> {
             it.map_or_else(Vec::new, |it| resources(&symptoms.figures, it.are_ports))
         }
         OutageKind::Handshakes => handshakes(symptoms),
+        OutageKind::Silence if symptoms.rejected_outages.is_some() => vec![who_rejects()],
         _ => {
             let log = Cure::words(format!(
                 "check why the target stopped: its log at {} after {started_at}, restarts, \

@@ -21,9 +21,12 @@ pub(super) fn rejections(symptoms: &Symptoms<'_>) -> Option<Finding> {
     );
     let matters = "a firewall or a router that rejects queries sends few such messages a second, \
                    and drops the other queries: the target never gets them";
-    let look = "tcpdump -c 3 -vni any 'icmp[0] = 3 or icmp6[0] = 1'  (sender and reason)";
     let diagnosis = Diagnosis::new("rejections", State::Problem, seen, matters);
-    Some(diagnosis.cure(Cure::shell(look)).into())
+    Some(diagnosis.cure(who_rejects()).into())
+}
+
+pub(super) fn who_rejects() -> Cure {
+    Cure::shell("tcpdump -c 3 -vni any 'icmp[0] = 3 or icmp6[0] = 1'  (sender and reason)")
 }
 
 pub(super) fn retransmissions(symptoms: &Symptoms<'_>) -> Option<Finding> {

@@ -176,16 +176,20 @@ static OUTAGES: &[Rule] = rules! {
         in_every_verdict(), does_not_know("where on this host or beyond it the route ended");
     "queue outgrew the timeout" says(losses::timeout_outgrown) if [TimeoutOutgrown] => Server,
         in_every_verdict(), does_not_know("what in the target was short: observe it");
+    "outage with rejections" says(path::rejections) if [OutagesOfTarget, RejectedOutages]
+        => Network, in_every_verdict(),
+        silent_if(&[RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled]),
+        does_not_know("which device rejects, unless the messages are looked at");
     "silence over TCP after losses" says(losses::outages_of_target)
         if [OutagesOfTarget, StalledConnections] => Unknown, in_every_verdict(),
         silent_if(&[RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled]),
-        unless(&[StarvedOutages]),
+        unless(&[StarvedOutages, RejectedOutages]),
         does_not_know("whether the path drops long segments, or the target stopped");
     "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
         silent_if(&[
             RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled, StalledConnections
         ]),
-        unless(&[StarvedOutages]),
+        unless(&[StarvedOutages, RejectedOutages]),
         in_every_verdict(),
         does_not_know("whether the target or the path to it was down, or a limit was exceeded");
     "no message ID, and clients without response" says(generator::no_message_id)

@@ -8,6 +8,7 @@ use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::generator::{self, worst_agents};
 use super::host::{quota_used, received_but_dropped, target_starved};
+use super::path::rejections;
 use super::significance::{self, DEVIATIONS, EVENTS_MIN};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
@@ -639,6 +640,16 @@ pub(super) fn starved_outages(figures: &Figures<'_>) -> Option<StarvedOutages> {
     let is_refusal = outages.longest.kind == OutageKind::Refusal;
     let is_starved = 2.0 * waited_ns >= outages.alike_ns as f64;
     (is_starved && !is_refusal).then_some(StarvedOutages)
+}
+
+/// Silence in a run to whose host a firewall or a router sent rejections: the kernel counts these
+/// for the whole run.
+pub(crate) struct RejectedOutages;
+
+pub(super) fn rejected_outages(figures: &Figures<'_>) -> Option<RejectedOutages> {
+    let outages = outages_of_target(figures)?.0;
+    let is_silence = outages.longest.kind == OutageKind::Silence;
+    (is_silence && rejections(figures).is_some()).then_some(RejectedOutages)
 }
 
 /// Silence over TCP to the end, before which queries had been lost: connections that stall one by

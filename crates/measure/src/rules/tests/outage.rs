@@ -340,6 +340,37 @@ fn an_outage_of_sends_that_this_host_forbids_is_its_firewalls() {
     assert!(!advice.contains("nft"), "{advice}");
 }
 
+#[test]
+fn silence_with_rejections_is_the_paths_and_without_them_the_targets() {
+    let of = |kind, messages: u64, closed: u64| {
+        let mut record = in_time(10_000.0);
+        lose(&mut record, 30_000);
+        change_last(&mut record, |it| it.counts.port_unreachable = closed);
+        let kernel = &mut record.network.kernel;
+        kernel.insert("Icmp.InDestUnreachs".into(), messages + closed);
+        judged_in(&record, &[outage(kind, 20, 50)], Outside::default())
+    };
+    let rejected = of(OutageKind::Silence, 6, 0);
+    assert_eq!(rejected.limit, Limit::Network, "{rejected:#?}");
+    let seen = "6 rejections (ICMP destination unreachable) came to this host";
+    assert!(rejected.evidence[0].starts_with(seen), "{rejected:#?}");
+    let is_said = |it: &String| it.starts_with("an outage of 3.00 s");
+    assert!(rejected.evidence.iter().any(is_said), "{rejected:#?}");
+    let advice = rejected.advice.join("; ");
+    assert!(advice.contains("tcpdump") && !advice.contains("why the target stopped"));
+    // None came, or those of the closed port of a target that is down.
+    for (kind, messages, closed) in [
+        (OutageKind::Silence, 0, 0),
+        (OutageKind::Refusal, 0, 900),
+        (OutageKind::Reset, 6, 0),
+    ] {
+        let down = of(kind, messages, closed);
+        assert_eq!(down.limit, Limit::Server, "{down:#?}");
+        let seen = &down.evidence[0];
+        assert!(seen.starts_with("an outage of 3.00 s"), "{seen}");
+    }
+}
+
 /// A full closed loop with such silences, in tenths of a second, and as many slow responses.
 fn with_silences(silences: &[(u64, u64)], slow: u64) -> RunRecord {
     let mut record = saturated();
