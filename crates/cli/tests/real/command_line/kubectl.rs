@@ -49,10 +49,14 @@ fn kubectl(folder: &Folder, script: &str) -> String {
 
 /// Runs a fleet with such a `kubectl`.
 fn fleet(folder: &Folder, answers: &str) -> Finished {
-    throng(&fleet_run(folder, &KUBECTL.replace("ANSWERS", answers)))
+    throng(&fleet_run(folder, answers))
 }
 
-fn fleet_run(folder: &Folder, script: &str) -> String {
+fn fleet_run(folder: &Folder, answers: &str) -> String {
+    fleet_with(folder, &KUBECTL.replace("ANSWERS", answers))
+}
+
+fn fleet_with(folder: &Folder, script: &str) -> String {
     let kubectl = kubectl(folder, script);
     format!(
         "fleet run --kubectl {kubectl} --name busy --image throng:1 --agents 2 -- \
@@ -483,8 +487,8 @@ fn objects_without_jobs_are_listed_and_removed() {
 /// Asked once, and the cure is said; a cluster that has answered is waited for.
 #[test]
 fn a_cluster_that_is_not_there_is_not_waited_for() {
-    let refused = "The connection to the server 127.0.0.1:1 was refused - did you specify the right \
-                   host or port?";
+    let refused = "The connection to the server 127.0.0.1:1 was refused - did you specify the \
+                   right host or port?";
     let nowhere = "Unable to connect to the server: dial tcp: lookup none.example: no such host";
     let unset = "The connection to the server localhost:8080 was refused - did you specify the \
                  right host or port?";
@@ -559,7 +563,7 @@ fn an_image_with_another_program_is_named_and_nothing_is_left() {
         (3, &failed(2), unknown, &of_unknown),
     ] {
         let folder = led(&format!("kubectl-image-{number}"), status, log);
-        let finished = throng(&fleet_run(&folder, LED));
+        let finished = throng(&fleet_with(&folder, LED));
         let said = &finished.stderr;
         let last = format!("error: {what}\nhint: give --image one with throng {own}\n");
         assert!(said.ends_with(&last), "{number}: {said}");
@@ -583,10 +587,30 @@ fn a_run_of_another_version_is_left_to_that() {
 #[test]
 fn a_lead_that_ends_without_a_result_says_why_last() {
     let folder = led("kubectl-full", &failed(1), FULL);
-    let finished = throng(&fleet_run(&folder, LED));
+    let finished = throng(&fleet_with(&folder, LED));
     let said = &finished.stderr;
     let last = "error: the lead of run busy has ended: Error, exit code 1: no room\n\
                 hint: make some\n";
     assert!(said.ends_with(last), "{said}");
     assert_eq!(finished.code, Some(1), "{said}");
+}
+
+/// The Job of the lead has made no pod, and why is not answered.
+#[test]
+fn a_signal_ends_the_question_why_a_pod_is_missing() {
+    let folder = Folder::new("kubectl-unmade-signal");
+    let hangs = "case $* in\n  *' get events '*) >hanging; exec tail -f /dev/null ;;";
+    let mut job = pod("lead", None, &json!({}));
+    job["kind"] = json!("Job");
+    let list = json!({"kind": "List", "items": [job]});
+    folder.write("pods", list.to_string());
+    let line = fleet_with(&folder, &LED.replace("case $* in", hangs));
+    let mut running = begin(&line);
+    wait::for_file(folder.path("hanging"));
+    running.signal("INT");
+    let (code, _, said) = running.ended();
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.ends_with("interrupted: removing run busy\n"), "{said}");
+    let asked = commands(&folder);
+    assert!(asked.contains("delete jobs,pods,"), "{asked}");
 }
