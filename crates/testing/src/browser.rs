@@ -63,8 +63,9 @@ pub fn elements(folder: &Folder, url: &str, clock_ms: u32) -> String {
 
 /// The violations of axe-core's rules in a page at four widths, light or dark, a line for each
 /// element: `360-dark: color-contrast: .note: Fix any of the following: ...`. Folded details are
-/// opened. Then what keys do not reach, and focus that is not seen: `360-light: keyboard-reach: ...`.
-/// The page's own scripts and its policy for scripts are removed first.
+/// opened. Then what keys do not reach, and focus that is not seen, as
+/// `360-light: keyboard-reach: ...`. The page's own scripts and its policy for scripts are removed
+/// first.
 pub fn violations(folder: &Folder, page: &str) -> Vec<String> {
     let axe = prepared::path("axe/axe_playwright_python/axe.min.js");
     fs::copy(axe, folder.path("axe.min.js")).unwrap();
