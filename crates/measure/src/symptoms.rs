@@ -196,7 +196,7 @@ symptoms! {
     /// A target that is starved of its CPU waited for at least half of the time of its outages.
     starved_outages: StarvedOutages = losses::starved_outages;
     /// The longest such span was silence, in a run with rejections.
-    rejected_outages: RejectedOutages = losses::rejected_outages;
+    rejected_outages: RejectedOutages = path::rejected_outages;
     /// Clients that got no response at all while others did, by more than chance.
     unserved_clients: UnservedClients = connections::unserved_clients;
     /// Such clients, where the generator had time and the target turned them away or let as many

@@ -13,7 +13,6 @@ use crate::scenario::{Arrival, Transport, Transports};
 use crate::symptoms::generator::sends_are_forbidden;
 use crate::symptoms::losses::{Outages, SignOfLoad, StalledConnections, number_lost};
 use crate::symptoms::server::ServerQueriesDropped;
-use crate::symptoms::significance::delays_all;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::OutageKind;
 
@@ -293,7 +292,7 @@ fn no_queue(figures: &Figures<'_>) -> String {
     let [p10, p50] = [0.1, 0.5].map(|p| service.percentile(p).unwrap_or(0));
     let shortest = figures.path_ns.unwrap_or(p50);
     let [fast, half, least] = [p10, p50, shortest].map(|ns| latency(ns as f64));
-    match p50 < 2 * shortest || delays_all(service, shortest) {
+    match p50 < 2 * shortest {
         true => format!("p50 {half} and the shortest {least} leave no room for a queue"),
         false => format!(
             "the shortest took {least}, a tenth no longer than {fast}, half of them up to {half}, \

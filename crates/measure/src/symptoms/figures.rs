@@ -229,6 +229,15 @@ impl<'a> Figures<'a> {
         drops <= missing + missing / 10
     }
 
+    /// Times from the send to the response in the last third of the window.
+    pub(crate) fn service_in_last_third(&self) -> Histogram {
+        let intervals: Vec<_> = self.record.intervals_in_window().collect();
+        let mut sum = Histogram::new();
+        let last = intervals.iter().skip(2 * intervals.len() / 3);
+        last.for_each(|it| sum.merge(&it.distributions.service));
+        sum
+    }
+
     /// Latency (from the scheduled instant) in each interval of the window.
     pub(crate) fn latency_by_interval(&self) -> Vec<&'a Histogram> {
         let intervals = self.record.intervals_in_window();

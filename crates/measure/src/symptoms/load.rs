@@ -1,8 +1,9 @@
 //! What the load itself shows: whether the target kept up with it.
 //!
-//! Closed loop: slots all in use while nothing queues, while queries queue, or while some take long
-//! and others do not; with slots to spare, a rate cap that was reached, or connections that take long to set up. Where a connection
-//! may carry only a number of queries at once, those are all the slots there are.
+//! Closed loop: slots all in use while nothing queues, while queries queue, or while some take
+//! long and others do not; with slots to spare, a rate cap that was reached, or connections that
+//! take long to set up. Where a connection may carry only a number of queries at once, those are
+//! all the slots there are.
 //!
 //! Open loop: growing latency, losses with a sign of load, or everything answered on time.
 

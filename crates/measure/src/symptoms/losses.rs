@@ -8,7 +8,6 @@ use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::generator::{self, worst_agents};
 use super::host::{quota_used, received_but_dropped, target_starved};
-use super::path::rejections;
 use super::significance::{self, DEVIATIONS, EVENTS_MIN};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
@@ -352,7 +351,9 @@ fn waiting(figures: &Figures<'_>) -> Option<SignOfLoad> {
     let (p50, _) = significance::median_between(service)?;
     let (mean, shortest_ns) = (service.mean_ns()?, figures.path_ns?);
     let waiting = (mean - shortest_ns as f64) / 1e9 * figures.achieved_qps;
-    let is_queue = p50 >= QUEUED * shortest_ns && significance::delays_all(service, shortest_ns);
+    // A queue that grew over the run delays nearly all in the end.
+    let is_queue = p50 >= QUEUED * shortest_ns
+        && significance::delays_all(&figures.service_in_last_third(), shortest_ns);
     (is_queue && waiting >= WAITING_MIN).then(|| SignOfLoad::Waiting {
         queries: waiting as u64,
         p50_ns: figures.service_p50_ns.unwrap_or(p50),
@@ -640,16 +641,6 @@ pub(super) fn starved_outages(figures: &Figures<'_>) -> Option<StarvedOutages> {
     let is_refusal = outages.longest.kind == OutageKind::Refusal;
     let is_starved = 2.0 * waited_ns >= outages.alike_ns as f64;
     (is_starved && !is_refusal).then_some(StarvedOutages)
-}
-
-/// Silence in a run to whose host a firewall or a router sent rejections: the kernel counts these
-/// for the whole run.
-pub(crate) struct RejectedOutages;
-
-pub(super) fn rejected_outages(figures: &Figures<'_>) -> Option<RejectedOutages> {
-    let outages = outages_of_target(figures)?.0;
-    let is_silence = outages.longest.kind == OutageKind::Silence;
-    (is_silence && rejections(figures).is_some()).then_some(RejectedOutages)
 }
 
 /// Silence over TCP to the end, before which queries had been lost: connections that stall one by

@@ -3,11 +3,12 @@
 use super::Figures;
 use super::generator::worst_agents;
 use super::load;
-use super::losses::{LOSS_MAX, queries_lost};
+use super::losses::{LOSS_MAX, outages_of_target, queries_lost};
 use super::{set_up, significance};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::simulation::{ModelledServer, SimulatedNetwork};
+use crate::timeline::OutageKind;
 
 /// Fewer ICMP errors may be of what others sent.
 const REJECTIONS_MIN: u64 = 3;
@@ -34,6 +35,16 @@ pub(super) fn rejections(figures: &Figures<'_>) -> Option<Rejections> {
     let may_be_of_run = !figures.target_is_local() && messages >= REJECTIONS_MIN;
     let is_shown = may_be_of_run && queries_lost(figures).is_some();
     is_shown.then_some(Rejections { messages })
+}
+
+/// Silence in a run to whose host a firewall or a router sent rejections: the kernel counts these
+/// for the whole run.
+pub(crate) struct RejectedOutages;
+
+pub(super) fn rejected_outages(figures: &Figures<'_>) -> Option<RejectedOutages> {
+    let outages = outages_of_target(figures)?.0;
+    let is_silence = outages.longest.kind == OutageKind::Silence;
+    (is_silence && rejections(figures).is_some()).then_some(RejectedOutages)
 }
 
 /// Segments that the run's own connections lost (TCP_INFO): those of the whole host may be of

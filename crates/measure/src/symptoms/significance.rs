@@ -101,6 +101,8 @@ fn sum(parts: &[&Histogram]) -> Histogram {
     sum
 }
 
+/// From this share of the timeout on, latency grows beyond it, and is not seen to.
+const OF_TIMEOUT: f64 = 0.5;
 /// A backlog that began with the run grows by 1.2 from one half of its last third to the other.
 const GOES_ON: f64 = 1.1;
 
@@ -112,8 +114,11 @@ fn goes_on(figures: &Figures<'_>) -> bool {
     let length = if third > 1 { third } else { 2 * third };
     let (before, after) = latency[latency.len() - length..].split_at(length / 2);
     let [before, after] = [before, after].map(|part| median_between(&sum(part)));
+    let timeout_ns = figures.record.scenario.timeout_ns as f64;
     let least_and_most = before.zip(after);
-    least_and_most.is_some_and(|((_, most), (least, _))| least as f64 > GOES_ON * most as f64)
+    least_and_most.is_some_and(|((_, most), (least, _))| {
+        least as f64 > GOES_ON * most as f64 || least as f64 >= OF_TIMEOUT * timeout_ns
+    })
 }
 
 /// True if the run's course has neither a beginning of its own nor a drift.

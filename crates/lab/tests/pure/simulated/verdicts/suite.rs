@@ -412,7 +412,7 @@ fn too_little() -> Vec<Situation> {
             evidence: "held by lost queries",
             topic: "slots held by lost queries",
             state: State::Problem,
-            cure: "--timeout 1s",
+            cure: "--outstanding 40",
             follow: None,
         },
         Situation {
