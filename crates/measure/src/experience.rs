@@ -323,6 +323,14 @@ impl ClientExperience {
         self.unanswered_ppm.count()
     }
 
+    /// Clients of which no connection became usable; of old records, which have no connections by
+    /// client, none.
+    pub(crate) fn without_connection(&self) -> u64 {
+        let mut buckets = self.connections.buckets();
+        let none = buckets.find(|(_, highest, _)| *highest == 0);
+        none.map_or(0, |(_, _, clients)| clients)
+    }
+
     /// Clients that got a response to such a query.
     pub fn answered(&self) -> u64 {
         self.latency.p99.count()

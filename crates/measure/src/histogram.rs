@@ -227,6 +227,13 @@ impl Histogram {
         indexed.filter_map(move |(offset, &count)| (count > 0).then_some((start + offset, count)))
     }
 
+    /// All values of these; of none, a histogram without a value.
+    pub(crate) fn merged(parts: &[&Histogram]) -> Histogram {
+        let mut all = Histogram::new();
+        parts.iter().for_each(|part| all.merge(part));
+        all
+    }
+
     /// Adds all values of `other`. Allocates only if this histogram was shrunk.
     pub fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {

@@ -333,10 +333,7 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
         // What was lost with the connections was beyond what they were for.
         let answered = counts.sent.saturating_sub(lost) / it.number.max(1);
         let earlier = (answered * 8 / 10).max(1);
-        let in_force = figures.record.scenario.connections.queries_max;
-        let is_fewer = in_force.is_none_or(|most| earlier < u64::from(most));
-        let fewer = Cure::throng(format!("--queries-per-connection {earlier}"));
-        diagnosis = diagnosis.cures(is_fewer.then_some(fewer));
+        diagnosis = diagnosis.cure(Cure::throng(format!("--queries-per-connection {earlier}")));
     }
     let limits = Cure::words(
         "raise the server's limits on connections: idle time (BIND, Unbound and Knot DNS: \

@@ -14,6 +14,12 @@ pub(super) fn is_in_force(cure: &Cure, scenario: &ScenarioRecord) -> bool {
             "--timeout" => is_no_longer(scenario.timeout_ns),
             "--warmup" => is_no_longer(scenario.warmup_ns),
             "--workers" => number == Some(scenario.workers),
+            "--queries-per-connection" => {
+                let most = scenario.connections.queries_max.map(u64::from);
+                number
+                    .zip(most)
+                    .is_some_and(|(number, most)| number >= most)
+            }
             "--tcp-fallback" => scenario.tcp_fallback,
             "--edns-size" => {
                 let edns = scenario.edns.as_deref().unwrap_or_default();

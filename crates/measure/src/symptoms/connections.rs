@@ -236,12 +236,10 @@ fn unconnected(figures: &Figures<'_>, experience: &ClientExperience) -> u64 {
     if !figures.record.scenario.transport.has_connections() {
         return 0;
     }
-    let mut buckets = experience.connections.buckets();
-    let none = buckets.find(|(_, highest, _)| *highest == 0);
     let connections = figures.record.connections();
     let usable = figures.record.scenario.usable(&connections);
     let failed = connections.attempted.saturating_sub(usable);
-    let none = none.map_or(0, |(_, _, clients)| clients).min(failed);
+    let none = experience.without_connection().min(failed);
     // Old records have no connections by client: a client with a response had one.
     none.min(experience.clients().saturating_sub(experience.answered()))
 }

@@ -82,23 +82,15 @@ pub(crate) fn delays_all(times: &Histogram, shortest_ns: u64) -> bool {
 pub(crate) fn growing_latency(figures: &Figures<'_>) -> Option<(u64, u64)> {
     let latency = figures.latency_by_interval();
     let third = latency.len() / 3;
-    let (first, last) = (
-        sum(&latency[..third]),
-        sum(&latency[latency.len() - third..]),
-    );
+    let [first, last] =
+        [&latency[..third], &latency[latency.len() - third..]].map(Histogram::merged);
     let (_, first_most) = median_between(&first)?;
     let (last_least, _) = median_between(&last)?;
     let grew = last_least >= 2 * first_most && last_least - first_most > 1_000_000;
     let p50 = |latency: &Histogram| latency.percentile(0.5);
-    let is_growth = grew && !is_level(figures.record) && goes_on(figures);
+    let is_growth =
+        grew && !is_level(figures.record) && goes_on(&latency, figures.record.scenario.timeout_ns);
     p50(&first).zip(p50(&last)).filter(|_| is_growth)
-}
-
-/// All of these together; of none, a histogram without a value.
-fn sum(parts: &[&Histogram]) -> Histogram {
-    let mut sum = Histogram::new();
-    parts.iter().for_each(|part| sum.merge(part));
-    sum
 }
 
 /// From this share of the timeout on, latency grows beyond it, and is not seen to.
@@ -108,16 +100,14 @@ const GOES_ON: f64 = 1.1;
 
 /// True if latency still grew in the last third of the window; in a window of few intervals, from
 /// the second third to the last.
-fn goes_on(figures: &Figures<'_>) -> bool {
-    let latency = figures.latency_by_interval();
+fn goes_on(latency: &[&Histogram], timeout_ns: u64) -> bool {
     let third = latency.len() / 3;
     let length = if third > 1 { third } else { 2 * third };
     let (before, after) = latency[latency.len() - length..].split_at(length / 2);
-    let [before, after] = [before, after].map(|part| median_between(&sum(part)));
-    let timeout_ns = figures.record.scenario.timeout_ns as f64;
+    let [before, after] = [before, after].map(|part| median_between(&Histogram::merged(part)));
     let least_and_most = before.zip(after);
     least_and_most.is_some_and(|((_, most), (least, _))| {
-        least as f64 > GOES_ON * most as f64 || least as f64 >= OF_TIMEOUT * timeout_ns
+        least as f64 > GOES_ON * most as f64 || least as f64 >= OF_TIMEOUT * timeout_ns as f64
     })
 }
 

@@ -36,9 +36,7 @@ fn find_never_connected(figures: &Figures<'_>) -> Option<NeverConnected> {
         return None;
     }
     let experience = figures.record.experience()?;
-    let mut buckets = experience.connections.buckets();
-    let none = buckets.find(|(_, highest, _)| *highest == 0);
-    let none = none.map_or(0, |(_, _, clients)| clients);
+    let none = experience.without_connection();
     let connected = experience.clients().saturating_sub(none);
     // Old records have no connections by client: a client with a response had one.
     let silent = connected.checked_sub(experience.answered())?;
