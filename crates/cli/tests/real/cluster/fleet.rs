@@ -161,12 +161,18 @@ fn long(cluster: &Cluster) {
 /// The command is killed while its run goes on; another one shows the log from its beginning, each
 /// line once, and has the result.
 fn attached(cluster: &Cluster) {
-    let run = "$fleet --rate 100 --duration 12s --interval 1s --record record.json \
+    // The API server hears of running pods when a busy kubelet comes to it.
+    let run = "set -m\n$fleet --rate 100 --duration 5m --interval 1s --record record.json \
                >printed 2>first &\nmade=$!\n\
                until grep -q '2.0 s ' first; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
                kill -KILL $made; wait $made || :\n\
-               THRONG fleet status --namespace NAME >status\n\
-               THRONG fleet attach NAME --namespace NAME --output out >printed 2>said\n";
+               for look in $(seq 600); do\n\
+               THRONG fleet status --namespace NAME >status; grep -q '3 of 3' status && break\n\
+               read -t 0.2 <> <(:) || :; done\n\
+               THRONG fleet attach NAME --namespace NAME --output out >printed 2>said &\n\
+               made=$!\nset +m\n\
+               until grep -q '4.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               kill -INT $made; code=0; wait $made || code=$?; echo $code >code\n";
     let (finished, folder) = shell(cluster, "fleet-attached", run);
     finished.succeeded();
     let status = read(&folder, "status");
@@ -175,15 +181,20 @@ fn attached(cluster: &Cluster) {
         "{status}"
     );
     let said = read(&folder, "said");
+    assert_eq!(read(&folder, "code").trim(), "130", "{said}");
     let intervals: Vec<&str> = (said.lines())
         .filter_map(|line| line.split_once(" s  sent"))
         .map(|(at, _)| at.trim())
         .collect();
-    let all: Vec<String> = (1..=12).map(|second| format!("{second}.0")).collect();
-    assert_eq!(intervals, all, "{said}");
+    // The last one may be shorter than a second.
+    let whole = intervals.len() - 1;
+    let all: Vec<String> = (1..=whole).map(|second| format!("{second}.0")).collect();
+    assert!(whole >= 4 && intervals[..whole] == all, "{said}");
     let record = record(&folder);
-    assert_eq!(record.total.counts.sent, 1_200);
-    assert_eq!(received(&folder), record.warmup.counts.sent + 1_200);
+    assert_eq!(record.ended_by, EndedBy::Interrupted);
+    let sent = record.total.counts.sent;
+    assert!(sent >= 100 * whole as u64, "{sent}: {said}");
+    assert_eq!(received(&folder), record.warmup.counts.sent + sent);
     assert_eq!(read(&folder, "left"), "");
 }
 
