@@ -36,6 +36,7 @@
 //! * `netlink`, `ethtool`: the kernel's interfaces, routes and neighbours, and properties of an
 //!   interface's driver.
 //! * `ways`: whether this host has a usable route to a target, watched by a separate thread.
+//! * `echo`: ICMP echo requests to a target, sent and answered on a separate thread.
 //! * `tun`: a TUN interface, whose packets this process reads and writes.
 //! * `hops`: a UDP socket with a hop limit that receives ICMP errors.
 //! * `null`: a network that costs nothing: two ends in memory, stepped in turn on one thread, so
@@ -49,6 +50,7 @@ pub mod clock;
 mod control;
 pub mod cpu;
 mod datagram;
+pub mod echo;
 pub mod epoll;
 mod ethtool;
 pub mod hops;

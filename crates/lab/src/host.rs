@@ -22,7 +22,7 @@ pub use counters::difference;
 pub use interfaces::UnknownInterface;
 pub(crate) use reading::pause;
 pub use usage::CpuReading;
-pub(crate) use usage::HostWatch;
+pub(crate) use usage::{HostWatch, is_of_this_host};
 
 /// Settings that change what a load generator or a server on this host can do. None that moves
 /// by itself: merged records list equal hosts once.

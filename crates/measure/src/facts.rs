@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::Histogram;
 use crate::interval::per;
 use crate::notation::{decimal, percent};
 use crate::scope;
@@ -246,6 +247,11 @@ pub struct NetworkFacts {
     /// Additional counters of AF_XDP; none with another driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpFacts>,
+    /// ICMP echo requests to the target, ten a second; none if the target is on this host, there
+    /// are several, the run has no preflight, no reply came, or this process may not send them.
+    /// Older records have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<EchoFacts>,
     /// By how much the host's counters in /proc/net/snmp grew, named `Udp.RcvbufErrors`,
     /// `Tcp.RetransSegs` and so on; beside them those of packet backlog (`Softnet.Dropped`),
     /// conntrack (`Conntrack.Dropped`), CPU time in ticks (`Cpu.All`, `Cpu.Idle`, `Cpu.Steal`) and
@@ -340,6 +346,16 @@ impl TcpFacts {
         self.rtt_us_sum += rtt_us_sum;
         self.rtt_us_max = self.rtt_us_max.max(*rtt_us_max);
     }
+}
+
+/// ICMP echo requests to the target (RFC 792, RFC 4443), which its kernel answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EchoFacts {
+    /// Requests until the last one that was answered.
+    pub sent: u64,
+    /// From the send to the reply, nanoseconds.
+    pub times: Histogram,
 }
 
 /// Counters of frames exchanged with a network interface (AF_XDP).
@@ -538,6 +554,7 @@ impl NetworkFacts {
             short_sends,
             tcp,
             xdp,
+            echo,
             kernel,
             kernel_of_hosts: _,
         } = other;
@@ -558,6 +575,11 @@ impl NetworkFacts {
         }
         if let Some(xdp) = xdp {
             self.xdp.get_or_insert_default().add(xdp);
+        }
+        if let Some(echo) = echo {
+            let own = self.echo.get_or_insert_default();
+            own.sent += echo.sent;
+            own.times.merge(&echo.times);
         }
         for (name, count) in kernel {
             *self.kernel.entry(name.clone()).or_default() += count;

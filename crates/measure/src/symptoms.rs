@@ -279,6 +279,12 @@ symptoms! {
     /// Queries timed out on connections that received a segment before an earlier one, on as many
     /// as half of the clients have, while next to none was answered as late as what is sent again.
     gaps_unfilled: GapsUnfilled = path::gaps_unfilled;
+    /// Half of the ICMP echo requests to a target elsewhere waited for 2 ms or longer, and for 70 %
+    /// of what half of the queries did.
+    queue_on_path: QueueOnPath = path::queue_on_path;
+    /// Over 0.1 % of such requests, and a quarter to four times the share of the queries over UDP
+    /// that got no response, got no reply.
+    echoes_lost: EchoesLost = path::echoes_lost;
     /// The model of a server was the limit of a simulation.
     model_limit: ModelLimit = path::model_limit;
     /// The model of a server carried the load of a simulation.

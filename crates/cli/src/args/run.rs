@@ -70,8 +70,8 @@ pub(crate) struct RunArguments {
     /// below 100 queries a second and 1,000 in all
     #[arg(long, help_heading = "Target")]
     pub(crate) allow_public: bool,
-    /// Skip the check before the run that the target listens (which sends no DNS query), and
-    /// continue even if all of the first queries fail
+    /// Skip the check before the run that the target listens (which sends no DNS query), send no
+    /// ICMP echo requests meanwhile, and continue even if all of the first queries fail
     #[arg(long, help_heading = "Target")]
     pub(crate) no_preflight: bool,
 

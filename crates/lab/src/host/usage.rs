@@ -307,7 +307,7 @@ impl CpuReading {
 
 /// True if packets to that address stay on this host. Connecting a UDP socket sends nothing, and
 /// chooses the address itself for its own end exactly then.
-fn is_of_this_host(address: IpAddr) -> bool {
+pub(crate) fn is_of_this_host(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

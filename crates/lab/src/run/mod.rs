@@ -5,6 +5,7 @@ mod addresses;
 mod decided;
 mod division;
 mod local;
+mod path_watch;
 mod preflight;
 pub(crate) mod record;
 mod recorded_transport;
@@ -27,6 +28,7 @@ use crate::host::HostWatch;
 use crate::live::{Live, Publisher};
 use crate::observing::{self, Observing};
 use aborting::Aborting;
+use path_watch::PathWatch;
 
 pub use addresses::{choose_local_addresses, choose_own_addresses};
 pub use decided::{decided, difference};
@@ -94,6 +96,7 @@ pub fn run_groups(
 struct Meanwhile {
     groups: Vec<RunRequest>,
     watch: HostWatch,
+    path: Option<PathWatch>,
     started: record::Started,
     kernel_before: BTreeMap<String, u64>,
     observed: Newest,
@@ -105,6 +108,7 @@ impl Meanwhile {
             observed,
             groups: groups.to_vec(),
             watch: HostWatch::begin(groups),
+            path: PathWatch::begin(groups),
             started: record::Started::now(),
             kernel_before: crate::host::counters(),
         }
@@ -120,6 +124,9 @@ impl Meanwhile {
         };
         let mut record = record::from_outcome(&self.groups, outcome, surroundings);
         self.watch.note(&mut record);
+        if let Some(path) = &self.path {
+            path.note(&mut record);
+        }
         record.conclude();
         record
     }

@@ -408,6 +408,7 @@ fn network(outcome: &Outcome, kernel: BTreeMap<String, u64>) -> NetworkFacts {
             short_sends: stats.short_sends,
             tcp: tcp_facts(&stats.tcp),
             xdp: xdp_facts(worker),
+            echo: None,
             kernel: BTreeMap::new(),
             kernel_of_hosts: Vec::new(),
         });

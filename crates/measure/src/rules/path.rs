@@ -1,7 +1,7 @@
 //! Rules about a lossy path, and about the models of a simulation.
 
 use super::finding::{Conclusion, Finding};
-use super::phrases::some_agents;
+use super::phrases::{lower_rate, some_agents};
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::notation::{count, counted, latency, percent, rate, share};
 use crate::simulation::ModelledServer;
@@ -76,6 +76,43 @@ pub(super) fn long_segments(target: &str) -> [Cure; 2] {
             "let ICMP \"fragmentation needed\" pass, or clamp the MSS on the path to what passes",
         ),
     ]
+}
+
+/// Queries and echo requests wait behind the same packets.
+pub(super) fn queue_on_path(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.queue_on_path.as_ref()?;
+    let [echo, queries, shortest] =
+        [it.echo_p50_ns, it.queries_p50_ns, it.shortest_ns].map(|ns| latency(ns as f64));
+    let seen = format!(
+        "ICMP echo requests to the target waited as queries did: p50 {echo} and {queries}, against \
+         the shortest {shortest}"
+    );
+    let matters = "the kernel of the target's host answers them, and no server reads them: what \
+                   delays both is a queue on the path, or in that kernel";
+    let below = lower_rate(&symptoms.figures, 1.0);
+    Some(on_path(&symptoms.figures, seen, matters).advising(&below))
+}
+
+/// Queries and echo requests are lost on the same path.
+pub(super) fn echoes_lost(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let it = symptoms.echoes_lost.as_ref()?;
+    let figures = &symptoms.figures;
+    let seen = format!(
+        "{} of the ICMP echo requests to the target ({} of {}) got no reply, and {} of the queries \
+         got no response",
+        share(it.lost, it.sent),
+        count(it.lost),
+        count(it.sent),
+        percent(figures.unanswered_share())
+    );
+    let matters = "the kernel of the target's host answers them, and no server reads them: the \
+                   path loses both";
+    Some(on_path(figures, seen, matters).advising("look for drops on the path to the target"))
+}
+
+fn on_path(figures: &Figures<'_>, seen: String, matters: &'static str) -> Finding {
+    let cure = Cure::trace_path("udp", &figures.record.scenario.target);
+    Finding::from(Diagnosis::new("path", State::Problem, seen, matters).cure(cure))
 }
 
 pub(super) fn model_losses(symptoms: &Symptoms<'_>) -> Option<Finding> {

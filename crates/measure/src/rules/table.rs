@@ -232,7 +232,7 @@ static GENERATOR: &[Rule] = rules! {
     "queries left late" says(generator::late_sends) if [LateSends] => Generator,
         unless(&[LossesBeyondGenerator]), does_not_know("what kept the worker from running");
     "target kept from its CPU" says(host::target_starved) if [TargetStarved] => Generator,
-        unless(&[RateHeld, FewSlots, LossesBeyondGenerator]),
+        unless(&[RateHeld, FewSlots, LossesBeyondGenerator, QueueOnPath]),
         does_not_know("what the target does with all of its CPUs");
     "agents left late" says(generator::late_agents) if [LateAgents], in_every_verdict();
     "waiting in this host" says(generator::waits_in_host) if [WaitsInHost];
@@ -258,6 +258,11 @@ static NETWORK: &[Rule] = rules! {
     "queries rejected" says(path::rejections) if [Rejections], in_every_verdict();
     "segments lost" says(path::retransmissions) if [Retransmissions] => Network,
         silent_if(&[UnservedByTarget]), does_not_know("where on the path they were lost");
+    "queue on the path" says(path::queue_on_path) if [QueueOnPath] => Network,
+        unless(&[RateHeld, FewSlots, ServerCpuLimits]),
+        does_not_know("whether a link is full or the kernel of the target's host is busy");
+    "echo requests lost" says(path::echoes_lost) if [EchoesLost] => Network, unless(&[RateHeld]),
+        does_not_know("where on the path they were lost");
     "model of a server busy" concludes(path::model_limit) if [ModelLimit] => Server,
         does_not_know("anything of a real server");
     "model of a server kept up" concludes(path::model_carried) if [ModelCarried] => Rate,

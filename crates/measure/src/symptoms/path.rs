@@ -136,6 +136,53 @@ pub(super) fn gaps_unfilled(figures: &Figures<'_>) -> Option<GapsUnfilled> {
     })
 }
 
+/// Fewer replies to ICMP echo requests tell nothing.
+const REPLIES_MIN: u64 = 10;
+/// Echo requests that wait for less may have waited for the CPU of either host: 2 ms.
+const ECHO_WAIT_MIN_NS: u64 = 2_000_000;
+/// What waits on the path waits as long as all else there; in a server, queries wait alone.
+const WAITED_ALIKE: f64 = 0.7;
+/// Shares of echo requests and queries that the same path loses differ by no more than this.
+const LOST_ALIKE: f64 = 4.0;
+
+/// ICMP echo requests waited as long as the queries, though no server reads them.
+pub(crate) struct QueueOnPath {
+    pub(crate) echo_p50_ns: u64,
+    pub(crate) queries_p50_ns: u64,
+    pub(crate) shortest_ns: u64,
+}
+
+pub(super) fn queue_on_path(figures: &Figures<'_>) -> Option<QueueOnPath> {
+    let echo = figures.record.network.echo.as_ref()?;
+    let (echo_p50_ns, queries_p50_ns) = (echo.times.percentile(0.5)?, figures.service_p50_ns?);
+    let shortest_ns = echo.times.min_ns()?.min(figures.path_ns?);
+    let waited_ns = echo_p50_ns.saturating_sub(shortest_ns);
+    let is_queue = waited_ns >= ECHO_WAIT_MIN_NS && echo.times.count() >= REPLIES_MIN;
+    let queries_waited_ns = queries_p50_ns.saturating_sub(shortest_ns);
+    let are_alike = waited_ns as f64 >= WAITED_ALIKE * queries_waited_ns as f64;
+    (is_queue && are_alike).then_some(QueueOnPath {
+        echo_p50_ns,
+        queries_p50_ns,
+        shortest_ns,
+    })
+}
+
+/// ICMP echo requests were lost as queries over UDP were, though no server reads them.
+pub(crate) struct EchoesLost {
+    pub(crate) lost: u64,
+    pub(crate) sent: u64,
+}
+
+pub(super) fn echoes_lost(figures: &Figures<'_>) -> Option<EchoesLost> {
+    let echo = figures.record.network.echo.as_ref()?;
+    queries_lost(figures).filter(|_| !figures.record.scenario.transport.has_connections())?;
+    let (lost, sent) = (echo.sent.saturating_sub(echo.times.count()), echo.sent);
+    let of_queries = figures.unanswered_share();
+    let are_alike = significance::is_above(lost, sent, LOSS_MAX.max(of_queries / LOST_ALIKE))
+        && per(lost as f64, sent as f64) <= LOST_ALIKE * of_queries;
+    are_alike.then_some(EchoesLost { lost, sent })
+}
+
 /// Why the model of a server was the limit.
 pub(crate) enum ModelLimit {
     WorkersBusy,

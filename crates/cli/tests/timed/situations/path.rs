@@ -314,6 +314,55 @@ fn filter(end: &Namespace, hook: &str, rule: &str) {
     execute(end, &format!("nft add rule inet test filter {rule}"));
 }
 
+/// Looks for the target before, and sends it echo requests meanwhile: twenty.
+fn echoing(wire: &Wire, load: Load) -> Ran {
+    let load = load.preflight().plan(|plan| plan.timeout = ms(1_000));
+    wire.run(load, |_| {}, |_| {})
+}
+
+#[test]
+fn a_queue_on_the_path_is_no_queue_at_the_target() {
+    if !may_lay() {
+        return;
+    }
+    let run = |load: Load| {
+        let wire = Wire::lay();
+        let shaper = "tc qdisc add dev far root tbf rate 2mbit burst 4k limit 1m";
+        execute(&wire.far, shaper);
+        echoing(&wire, load)
+    };
+    let expected = Expected {
+        name: "a full link beyond this host",
+        limit: Limit::Network,
+        evidence: "ICMP echo requests to the target waited as queries did",
+        topic: "path",
+        cure: "mtr",
+    };
+    let load = load(Transport::Udp);
+    let closed = || run(load.clone().outstanding(200));
+    let below = || run(load.clone().rate(300.0));
+    expected.check(closed, below, &[Limit::Rate]);
+}
+
+#[test]
+fn a_path_that_loses_echo_requests_too_loses_the_queries() {
+    if !may_lay() {
+        return;
+    }
+    let expected = Expected {
+        name: "losses on the path, of whatever kind",
+        limit: Limit::Network,
+        evidence: "of the ICMP echo requests to the target",
+        topic: "path",
+        cure: "mtr",
+    };
+    expected.check_alone(|| {
+        let wire = Wire::lay();
+        filter(&wire.far, "prerouting", "numgen random mod 10 < 4 drop");
+        echoing(&wire, load(Transport::Udp))
+    });
+}
+
 /// A zone with a name whose answer takes three segments.
 fn long_zone() -> Arc<Zone> {
     let strings = format!("\"{}\" ", "x".repeat(250)).repeat(12);

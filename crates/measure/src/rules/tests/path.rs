@@ -1,6 +1,7 @@
 //! A path that is known to lose: segments of our own connections, or the model of a network.
 
-use crate::facts::TcpFacts;
+use crate::facts::{EchoFacts, TcpFacts};
+use crate::histogram::Histogram;
 use crate::rules::situations::*;
 
 #[test]
@@ -133,4 +134,79 @@ fn connections_that_wait_for_a_segment_to_the_end_are_the_paths() {
         tcp.segments_repeated = 50;
     }
     assert!(!is_said(&lossy));
+}
+
+/// `sent` echo requests, of which `replies` came back after these times.
+fn echo(record: &mut RunRecord, sent: u64, replies: &[(u64, u64)]) {
+    let mut times = Histogram::new();
+    for (ns, number) in replies {
+        times.record_many(*ns, *number);
+    }
+    record.network.echo = Some(EchoFacts { sent, times });
+}
+
+#[test]
+fn echo_requests_that_wait_as_queries_do_show_a_queue_on_the_path() {
+    let mut record = saturated();
+    echo(&mut record, 100, &[(250_000, 5), (9 * MS, 95)]);
+    let evidence = "ICMP echo requests to the target waited as queries did: p50 9.0";
+    judged(&record, Limit::Network, evidence, "--rate");
+    let intervals = (0..10).map(|index| interval(index, &[(20 * MS * (index + 1), 10_000)]));
+    let mut grows = RunRecord {
+        scenario: in_time(10_000.0).scenario,
+        ..super::super::situations::record(intervals.collect())
+    };
+    assert_eq!(judge(&grows).limit, Limit::Server);
+    let over_the_run: Vec<_> = (1..=10).map(|tenth| (20 * MS * tenth, 10)).collect();
+    echo(&mut grows, 100, &over_the_run);
+    assert_eq!(judge(&grows).limit, Limit::Network);
+}
+
+#[test]
+fn echo_requests_that_pass_the_queue_leave_it_to_the_server() {
+    for (sent, replies) in [
+        // The network waits a little, the server much.
+        (100, [(250_000, 50), (3 * MS, 50)]),
+        (100, [(250_000, 95), (9 * MS, 5)]),
+        // Too few to tell.
+        (9, [(250_000, 1), (9 * MS, 8)]),
+    ] {
+        let mut record = saturated();
+        echo(&mut record, sent, &replies);
+        judged(&record, Limit::Server, "queued at the target", "--rate");
+    }
+    // What waits for less than 2 ms may wait for a CPU.
+    let mut record = run(&[(200_000, 1), (2 * MS, 999)]);
+    echo(&mut record, 100, &[(200_000, 1), (2 * MS, 99)]);
+    assert_ne!(judge(&record).limit, Limit::Network);
+    // A long path is no queue, and a rate that was held is no limit.
+    let mut record = in_time(10_000.0);
+    echo(&mut record, 100, &[(200_000, 10), (40 * MS, 90)]);
+    assert_eq!(judge(&record).limit, Limit::Rate);
+}
+
+#[test]
+fn echo_requests_lost_as_queries_are_show_a_path_that_loses() {
+    let lossy = |lost: u64, without_reply: u64| {
+        let mut record = in_time(10_000.0);
+        lose(&mut record, lost);
+        echo(&mut record, 200, &[(250_000, 200 - without_reply)]);
+        record
+    };
+    let evidence = "5.00 % of the ICMP echo requests to the target (10 of 200) got no reply, and";
+    judged(
+        &lossy(5_000, 10),
+        Limit::Network,
+        evidence,
+        "drops on the path",
+    );
+    // None lost, one by chance, and as many as a limit on echo requests drops.
+    for without_reply in [0, 1, 150] {
+        let limit = judge(&lossy(5_000, without_reply)).limit;
+        assert_ne!(limit, Limit::Network, "{without_reply}");
+    }
+    assert_eq!(judge(&lossy(0, 10)).limit, Limit::Rate);
+    let mut streams = lossy(5_000, 10);
+    streams.scenario.transport = Transport::Tcp.into();
+    assert_ne!(judge(&streams).limit, Limit::Network);
 }
