@@ -65,7 +65,7 @@ impl Bin {
             reset: failed.reset + connections.reset_by_target,
             closed: failed.closed + for_cause,
             handshakes_failed: handshakes,
-            attempts_failed: other + connections.given_up_by_kernel,
+            attempts_failed: other + connections.ended_by_silence(),
             no_resources,
             send_failed: counts.not_sent.send_failed + connections.quic_datagrams_not_sent,
             frozen_us: 0,

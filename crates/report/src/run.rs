@@ -415,6 +415,7 @@ fn connections(record: &RunRecord, prefix: &str) -> Option<Section> {
     rows.extend(causes.map(|(cause, number)| (format!("\u{2003}{cause}"), number)));
     rows.push(("closed by the clients".to_owned(), all.closed_by_client));
     rows.push(("ended by the target".to_owned(), all.ended_by_target()));
+    rows.push(("given up: silence".to_owned(), all.ended_by_silence()));
     for (name, number) in rows.into_iter().filter(|row| row.1 > 0) {
         sheet.rows.push(vec![name, count(number)]);
     }

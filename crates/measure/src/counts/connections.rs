@@ -263,7 +263,7 @@ impl Connections {
     /// Usable connections that have ended, for any reason.
     pub fn ended(&self) -> u64 {
         let by_us = self.closed_by_client + self.closed_for_violation.total();
-        by_us + self.given_up_by_kernel + self.ended_by_target()
+        by_us + self.ended_by_silence() + self.ended_by_target()
     }
 
     /// Usable connections that the target ended, in order or not.
@@ -271,7 +271,12 @@ impl Connections {
         let in_order = self.closed_by_target + self.ended_by_goaway.total();
         let in_error = self.reset_by_target + self.ended_by_tls + self.ended_by_http;
         let quic = self.quic_application.total() + self.quic_transport.total();
-        in_order + in_error + quic + self.quic_idle_timeouts
+        in_order + in_error + quic
+    }
+
+    /// Usable connections on which nothing came back for so long that this host gave them up.
+    pub fn ended_by_silence(&self) -> u64 {
+        self.given_up_by_kernel + self.quic_idle_timeouts
     }
 }
 

@@ -354,8 +354,7 @@ impl ConnectionsEnded {
 pub(super) fn connections_ended(figures: &Figures<'_>) -> Option<ConnectionsEnded> {
     let (record, counts) = (figures.record, figures.counts);
     let connections = record.connections();
-    // Silence is no end by the target.
-    let number = connections.ended_by_target() - connections.quic_idle_timeouts;
+    let number = connections.ended_by_target();
     let lost = counts.connection_losses;
     let is_habit = number > record.scenario.clients;
     (number > 0 && (is_habit || lost > 0)).then(|| ConnectionsEnded {
