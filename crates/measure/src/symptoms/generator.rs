@@ -6,6 +6,7 @@ use super::Figures;
 use super::figures::BUSY_SHARE_WHEN_LATE;
 use super::host::has_quota_used_up;
 use super::losses::LOSS_MAX;
+use super::set_up;
 use super::significance;
 use crate::agent_counts::AgentCounts;
 use crate::counts::{NotSent, SendFailures};
@@ -69,9 +70,13 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<OutOfCpu> {
             waited >= CPU_WAIT_SHARE_MAX || late(worker) && waited >= CPU_WAIT_SHARE_LATE;
         busy >= limit || is_short || is_hindered
     };
-    // In an open loop, a worker whose queries left in time is short of nothing.
+    // In an open loop, a worker whose queries left in time is short of nothing. Those that waited
+    // for a client left late without it.
+    let waits_for_clients = set_up::are_clients_too_few(figures);
     let all = figures.record.workers.iter().enumerate();
-    let workers = all.filter(|(worker, _)| closed || late(*worker));
+    let workers = all.filter(|(worker, it)| {
+        closed || late(*worker) && (!waits_for_clients || it.busy_share() >= limit)
+    });
     let agents = || {
         let out = workers.clone().filter(|(worker, it)| is_out(*worker, it));
         let agents = out.filter_map(|(_, it)| it.agent.map(|agent| agent as usize));

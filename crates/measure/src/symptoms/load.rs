@@ -226,6 +226,10 @@ fn open_loop(figures: &Figures<'_>, asked: f64) -> Load {
     if set_up::is_connect_rate_held(figures) && set_up::are_connections_missing(figures) {
         return Load::RateHeld(RateHeld::Connections);
     }
+    let step = set_up::slowest_step(figures);
+    if let Some(step) = step.filter(|_| set_up::are_clients_too_few(figures)) {
+        return Load::FewSlots(FewSlots::SetUp(step));
+    }
     if let Some(behind) = overloaded(figures) {
         return Load::FellBehind(behind);
     }

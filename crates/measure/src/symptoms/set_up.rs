@@ -122,6 +122,23 @@ pub(super) fn is_set_up_limit(figures: &Figures<'_>, usable: u64) -> bool {
     mostly && are_all && slowest_step(figures).is_some()
 }
 
+/// True if the clients of an open loop, of one query a connection, spent all their time on setting
+/// up connections and on those queries, none of which waited in a queue: others waited here, for a
+/// client that had time.
+pub(super) fn are_clients_too_few(figures: &Figures<'_>) -> bool {
+    let scenario = &figures.record.scenario;
+    let is_one_each = scenario.connections.queries_max == Some(1);
+    let service = &figures.record.total.distributions.service;
+    let asking = per(service.sum_ns() as f64, figures.record.measured_ns as f64);
+    let are_all = figures.record.setting_up_mean() + asking >= ACCOUNTED * scenario.clients as f64;
+    let has_waited = |times: &Histogram| {
+        let both = times.percentile(0.5).zip(times.min_ns());
+        both.is_none_or(|(p50_ns, shortest_ns)| p50_ns >= QUEUED * shortest_ns)
+    };
+    let is_queued = slowest_step(figures).is_none_or(|it| it.is_queued()) || has_waited(service);
+    is_one_each && figures.record.is_open_loop() && are_all && !is_queued
+}
+
 pub(super) fn set_up_queued(figures: &Figures<'_>) -> Option<SetUpQueued> {
     let is_busy = clients_in_use(figures).is_some_and(|it| it.waiting.is_none());
     let step = slowest_step(figures).filter(|_| is_busy)?;
