@@ -24,6 +24,7 @@ pub(crate) mod server;
 pub(crate) mod service;
 pub(crate) mod set_up;
 pub(crate) mod significance;
+mod stalls;
 pub(crate) mod tail;
 pub(crate) mod unserved;
 pub(crate) mod worth;
@@ -193,8 +194,12 @@ symptoms! {
     /// The CPU quota of the generator's container stopped it for at least half of the time in which
     /// it was not scheduled.
     throttled_outages: ThrottledOutages = losses::throttled_outages;
-    /// A target that is starved of its CPU waited for at least half of the time of its outages.
+    /// A target that is starved of its CPU waited for at least half of the time of its outages, for
+    /// half of which the generator on its host was not scheduled either.
     starved_outages: StarvedOutages = losses::starved_outages;
+    /// A target whose host is busy waited for its CPU as long in the run, and neither its own waits
+    /// around its outages nor those of the generator show that it did not wait in them.
+    unclear_outages: UnclearOutages = losses::unclear_outages;
     /// The longest such span was silence, in a run with rejections.
     rejected_outages: RejectedOutages = path::rejected_outages;
     /// Clients that got no response at all while others did, by more than chance.
@@ -237,7 +242,8 @@ symptoms! {
     /// agents, or of one that is later than the others.
     late_sends: LateSends = generator::late_sends;
     /// More than 0.1 % of the queries that left got no response, and nothing on this host explains
-    /// it: drops, waits for a CPU that the target shares, or bursts of queries sent late.
+    /// it: drops, waits for a CPU that the target shares, or bursts of queries sent late, unless the
+    /// queries were lost in a few spans in which these were no longer than at other times.
     losses_beyond_generator: LossesBeyondGenerator = losses::beyond_generator;
     /// Agents that sent later than 1 ms and four times the median of all agents.
     late_agents: LateAgents = generator::late_agents;
@@ -337,7 +343,8 @@ symptoms! {
     /// any came between them and the others. Much: 0.5 %.
     far_tail: FarTail = tail::far_tail, much if FarTail::is_much;
     /// In the open loop on a host that stalls: twice the share of the queries that left late by a
-    /// quarter of that, and of the time in which the target waited for its CPU.
+    /// quarter of that, and of the time in which the target waited for its CPU; or 0.5 % that took
+    /// four times as long as the generator waited at that time, where it waits as the target does.
     tail_beyond_host: TailBeyondHost = tail::tail_beyond_host;
     /// Clients went on to another server. Much: with over 0.5 % of the queries.
     failovers: Failovers = tail::failovers, much if Failovers::are_many;

@@ -35,11 +35,13 @@ pub(super) fn target_starved(symptoms: &Symptoms<'_>) -> Option<Finding> {
     );
     let matters = "the result is what the target can do beside these processes, not what it can do";
     let diagnosis = Diagnosis::new("target's CPU", State::Problem, seen, matters)
-        .cure(Cure::words(
-            "stop the other processes, or give the target CPUs of its own: taskset, cpuset",
-        ))
+        .cure(cpus_for_target())
         .cure(Cure::busiest_processes());
     Some(diagnosis.into())
+}
+
+pub(super) fn cpus_for_target() -> Cure {
+    Cure::words("stop the other processes, or give the target CPUs of its own: taskset, cpuset")
 }
 
 pub(super) fn target_throttled(symptoms: &Symptoms<'_>) -> Option<Finding> {

@@ -3,6 +3,7 @@
 use super::connections::handshakes;
 use super::finding::Finding;
 use super::generator::{LOOK_AT_INTERFACE, LOOK_AT_RULES, resources};
+use super::host::cpus_for_target;
 use super::path::{long_segments, who_rejects};
 use super::phrases::{
     larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
@@ -11,7 +12,9 @@ use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
 use crate::symptoms::generator::sends_are_forbidden;
-use crate::symptoms::losses::{Outages, SignOfLoad, StalledConnections, number_lost};
+use crate::symptoms::losses::{
+    Outages, SignOfLoad, StalledConnections, UnclearOutages, number_lost,
+};
 use crate::symptoms::server::ServerQueriesDropped;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::OutageKind;
@@ -147,14 +150,15 @@ fn longest(outages: &Outages, symptoms: &Symptoms<'_>) -> String {
         true => "the end".to_owned(),
         false => seconds(outage.end_ns),
     };
-    let (what, why) = match (&symptoms.stalled_connections, outages.may_be_limit) {
+    let (what, why) = match (&symptoms.stalled_connections, &symptoms.unclear_outages) {
         (Some(it), _) => ("no response for", after_losses(it)),
-        (None, true) => (
+        (None, Some(it)) => ("no response for", stopped_or_waited(it)),
+        (None, None) if outages.may_be_limit => (
             "no response for",
             ": the target was down, or answers nothing while a limit on the rate is exceeded (RRL)"
                 .to_owned(),
         ),
-        (None, false) => ("an outage of", String::new()),
+        (None, None) => ("an outage of", String::new()),
     };
     let mut text = format!(
         "{what} {}: from {} to {until} of the run {who}{why}",
@@ -169,6 +173,15 @@ fn longest(outages: &Outages, symptoms: &Symptoms<'_>) -> String {
         ));
     }
     text
+}
+
+/// What silence may be of a target that waited for its CPU at some time.
+fn stopped_or_waited(it: &UnclearOutages) -> String {
+    format!(
+        ": the target stopped, or other processes kept it from its CPU, for which it waited {} s \
+         in each second of the run",
+        decimal(it.waited, 2)
+    )
 }
 
 /// What silence over TCP may be that follows losses.
@@ -238,7 +251,9 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Vec<Cure> {
                 )
             });
             let limits = limits.into_iter().flatten();
-            [log].into_iter().chain(longer).chain(limits).collect()
+            let cpus = symptoms.unclear_outages.as_ref().map(|_| cpus_for_target());
+            let each = [log].into_iter().chain(cpus).chain(longer);
+            each.chain(limits).collect()
         }
     }
 }

@@ -146,7 +146,8 @@ static OUTAGES: &[Rule] = rules! {
         does_not_know("whether a rule, a zone or an upstream of these names is the reason");
     "losses by client" says(losses_by_client::losses_of_some_clients)
         if [LossesOfSomeClients] => Server, silent_if(&[SilentNames, UnservedClients]),
-        unless(&[OwnReceiveDrops, OutagesOfGenerator, StarvedOutages]), in_every_verdict(),
+        unless(&[OwnReceiveDrops, OutagesOfGenerator, StarvedOutages, UnclearOutages]),
+        in_every_verdict(),
         does_not_know("whether a part of the target or a limit on each source loses them");
     "fixed rate of responses" says(losses::rate_limited) if [RateLimited] => Server,
         silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
@@ -185,9 +186,17 @@ static OUTAGES: &[Rule] = rules! {
         silent_if(&[RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled]),
         unless(&[StarvedOutages, RejectedOutages]),
         does_not_know("whether the path drops long segments, or the target stopped");
-    "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
+    "outage of the target or of its host" says(losses::outages_of_target)
+        if [OutagesOfTarget, UnclearOutages] => Unknown, in_every_verdict(),
         silent_if(&[
             RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled, StalledConnections
+        ]),
+        unless(&[RejectedOutages]),
+        does_not_know("whether the target waited for its CPU in it, or stopped by itself");
+    "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
+        silent_if(&[
+            RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled, StalledConnections,
+            UnclearOutages
         ]),
         unless(&[StarvedOutages, RejectedOutages]),
         in_every_verdict(),

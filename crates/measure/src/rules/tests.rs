@@ -46,6 +46,7 @@ mod service;
 mod set_up;
 mod significance;
 mod simulated;
+mod stalls;
 mod steal;
 mod streams;
 mod table;

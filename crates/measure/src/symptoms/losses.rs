@@ -7,8 +7,9 @@ use super::Figures;
 use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::generator::{self, worst_agents};
-use super::host::{quota_used, received_but_dropped, target_starved};
+use super::host::{quota_used, received_but_dropped, target_starved, target_starved_from};
 use super::significance::{self, DEVIATIONS, EVENTS_MIN};
+use super::stalls::{self, Host};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
@@ -76,6 +77,12 @@ const NEARLY_ALL: f64 = 0.9;
 const MOST_HELD: f64 = 0.5;
 /// ... and with this share of the queries lost, it is what loses them that sets the rate.
 const OF_ALL: f64 = 0.1;
+/// Lost queries with fewer bins, or queries due, between them are of one span.
+const DUE_APART: f64 = 2.0;
+/// So few spans are events; more are what the run does all the time.
+const BURSTS_MAX: usize = 3;
+/// A target waits for its CPU up to that many times as long as the generator beside it.
+const TIMES_STALLED: f64 = 4.0;
 /// Queries that a receive buffer of Linux' default size holds: each takes 768 bytes of 212,992.
 pub(crate) const BURST_QUERIES: f64 = 250.0;
 /// How long the burst takes with which a closed loop may begin.
@@ -413,8 +420,30 @@ pub(super) fn beyond_generator(figures: &Figures<'_>) -> Option<LossesBeyondGene
         || slots_held(figures).is_some_and(|it| it.are_many());
     let has_stalled =
         may_starve_target(figures) || sends_bursts(figures) || target_starved(figures).is_some();
-    let is_explained = has_stalled && 2 * losses_of_stalls_max(figures) >= beyond;
+    let is_explained =
+        has_stalled && 2 * losses_of_stalls_max(figures) >= beyond && !are_beside_stalls(figures);
     (is_most && are_many && !is_explained).then_some(LossesBeyondGenerator)
+}
+
+/// Most queries were lost in a few spans, in which the host stalled no longer than at other times,
+/// or too short for the queries of that time to fill a buffer.
+fn are_beside_stalls(figures: &Figures<'_>) -> bool {
+    let Some(timeline) = &figures.record.timeline else {
+        return false;
+    };
+    let bins = timeline.bins();
+    let lost: Vec<f64> = bins.iter().map(|it| it.lost as f64).collect();
+    let due_each = per(timeline.total().due as f64, bins.len() as f64);
+    let apart = per(DUE_APART, due_each).ceil().max(DUE_APART);
+    let spans = stalls::concentrated(&lost, bins.len(), apart as usize, timeline.width_ns());
+    let has_not_waited = || stalls::has_not_waited(figures, &spans) && !sends_bursts(figures);
+    let qps = figures.record.offered_qps();
+    let fills_no_buffer =
+        |stall_ns: u64| TIMES_STALLED * stall_ns as f64 / 1e9 * qps < BURST_QUERIES;
+    !spans.is_empty()
+        && (has_not_waited()
+            || stalls::generator_ran(figures, &spans)
+            || spans.len() <= BURSTS_MAX && stalls::all_short(figures, &spans, fills_no_buffer))
 }
 
 /// Queries that a host which stalls can have lost at most. Datagrams are dropped by full buffers,
@@ -518,6 +547,7 @@ pub(crate) struct Outages {
     /// Others of its kind, and how long all of the kind were together.
     pub(crate) alike: u64,
     pub(crate) alike_ns: u64,
+    spans: Vec<stalls::Span>,
     /// A limit on the rate that lets nothing pass for a while looks the same.
     pub(crate) may_be_limit: bool,
     is_much: bool,
@@ -532,7 +562,7 @@ impl Outages {
         let longest = all.iter().max_by_key(|it| it.length_ns())?;
         let is_longest = kinds.contains(&longest.kind);
         let alike = all.iter().filter(|it| it.kind == longest.kind);
-        let lengths: Vec<u64> = alike.map(|it| it.length_ns()).collect();
+        let spans: Vec<stalls::Span> = alike.map(|it| (it.begin_ns, it.end_ns)).collect();
         let met: u64 = all.iter().map(|it| it.lost + it.late).sum();
         let length_ns: u64 = all.iter().map(|it| it.length_ns()).sum();
         let is_long = per(length_ns as f64, figures.record.measured_ns as f64) >= LENGTH_MAX;
@@ -547,8 +577,9 @@ impl Outages {
         let is_beside = is_outside || goes_on;
         is_longest.then(|| Outages {
             longest: **longest,
-            alike: lengths.len() as u64 - 1,
-            alike_ns: lengths.iter().sum(),
+            alike: spans.len() as u64 - 1,
+            alike_ns: stalls::length_ns(&spans),
+            spans,
             may_be_limit: may_be_limit(longest, figures),
             is_much: is_much && !is_beside,
         })
@@ -631,16 +662,31 @@ pub(super) fn throttled_outages(figures: &Figures<'_>) -> Option<ThrottledOutage
     (2.0 * throttled_ns >= outages.alike_ns as f64).then_some(ThrottledOutages)
 }
 
-/// A target that waited for a CPU for at least half of the time that its outages took.
+/// A target that waited for a CPU in its outages, in which the generator did too.
 pub(crate) struct StarvedOutages;
 
-/// A port that refuses is closed, however long the process that had it waited for a CPU.
 pub(super) fn starved_outages(figures: &Figures<'_>) -> Option<StarvedOutages> {
+    target_starved(figures)?;
+    (host_in_outages(figures)? == Host::Stopped).then_some(StarvedOutages)
+}
+
+/// Outages of a target that waited for a CPU as long in the run, at unknown times.
+pub(crate) struct UnclearOutages {
+    /// Seconds in each second of the run.
+    pub(crate) waited: f64,
+}
+
+pub(super) fn unclear_outages(figures: &Figures<'_>) -> Option<UnclearOutages> {
+    let waited = target_starved_from(figures, 0.0)?.waited;
+    let is_unclear = starved_outages(figures).is_none() && host_in_outages(figures)? != Host::Ran;
+    is_unclear.then_some(UnclearOutages { waited })
+}
+
+/// A port that refuses is closed, however long the process that had it waited for a CPU.
+fn host_in_outages(figures: &Figures<'_>) -> Option<Host> {
     let outages = outages_of_target(figures)?.0;
-    let waited_ns = target_starved(figures)?.waited * figures.record.measured_ns as f64;
     let is_refusal = outages.longest.kind == OutageKind::Refusal;
-    let is_starved = 2.0 * waited_ns >= outages.alike_ns as f64;
-    (is_starved && !is_refusal).then_some(StarvedOutages)
+    (!is_refusal).then(|| stalls::host_in(figures, &outages.spans))
 }
 
 /// Silence over TCP to the end, before which queries had been lost: connections that stall one by

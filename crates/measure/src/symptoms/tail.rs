@@ -5,8 +5,9 @@ use super::generator::{late_sends, out_of_cpu};
 use super::host::target_starved;
 use super::instances::{self, SomeInstances};
 use super::significance::{self, EVENTS_MIN};
+use super::stalls;
 use crate::histogram::Histogram;
-use crate::interval::per;
+use crate::interval::{Interval, per};
 use crate::timeline::Timeline;
 
 /// A response is far later than most from this many times the median on...
@@ -27,10 +28,6 @@ const IN_GAP: f64 = 0.1;
 const SHARE_MIN: f64 = 0.001;
 /// From this share on, most were not answered on time in any sense that a client knows.
 const SHARE_MUCH: f64 = 0.005;
-/// Bins of a timeline hold that share of what was late...
-const CONCENTRATED: f64 = 0.9;
-/// ... and are no more than that share of the bins: it is concentrated in time.
-const OF_BINS: f64 = 0.25;
 /// Spans closer than that many bins are one.
 const APART: usize = 2;
 /// Spans are periodic from that many on, if their distances differ by no more than that factor.
@@ -115,9 +112,25 @@ pub(super) fn tail_beyond_host(figures: &Figures<'_>) -> Option<TailBeyondHost> 
     let has_stalled = late_sends(figures).is_some() || out_of_cpu(figures).is_some();
     let starved_share = starved.as_ref().map_or(0.0, |it| it.waited);
     let tail = per(it.number as f64, distributions.service.count() as f64);
-    let is_beyond = tail >= TIMES_STALLED * (late + starved_share);
+    let is_beyond =
+        tail >= TIMES_STALLED * (late + starved_share) || is_beside_stalls(figures, it.from_ns);
     let is_shown = (has_stalled || starved.is_some()) && !figures.has_no_time_left();
     (figures.record.is_open_loop() && is_shown && is_beyond).then_some(TailBeyondHost)
+}
+
+/// Many responses took longer than the host, in the time of each, stalled for.
+fn is_beside_stalls(figures: &Figures<'_>, from_ns: u64) -> bool {
+    let later = |it: &Interval| {
+        let service = &it.distributions.service;
+        // They were sent as long before.
+        let from = it.start_ns.saturating_sub(service.max_ns().unwrap_or(0));
+        let stall_ns = stalls::longest_ns(figures, (from, it.end_ns)).unwrap_or(u64::MAX);
+        service.count_from(from_ns.max(stall_ns.saturating_mul(OF_LATENESS)))
+    };
+    let later: u64 = figures.record.intervals.iter().map(later).sum();
+    let all = figures.record.total.distributions.service.count();
+    let are_many = later >= EVENTS_MIN && significance::is_above(later, all, SHARE_MUCH);
+    are_many && stalls::waits_as_target(figures)
 }
 
 /// Where a group of values begins, at `least_ns` or later, that a gap divides from all before it.
@@ -156,29 +169,10 @@ fn in_time(timeline: &Timeline, p50_ns: u64) -> Option<TailPattern> {
     };
     let beyond: Vec<f64> = timeline.bins().iter().map(beyond).collect();
     let answered = timeline.bins().iter().filter(|it| it.responses > 0).count();
-    let all: f64 = beyond.iter().sum();
-    let mut order: Vec<usize> = (0..beyond.len()).collect();
-    order.sort_by(|a, b| beyond[*b].total_cmp(&beyond[*a]));
-    let mut sum = 0.0;
-    let needed = order.iter().take_while(|bin| {
-        let is_needed = sum < CONCENTRATED * all;
-        sum += beyond[**bin];
-        is_needed
-    });
-    let mut bins: Vec<usize> = needed.copied().collect();
-    bins.sort_unstable();
+    let spans = stalls::concentrated(&beyond, answered, APART, timeline.width_ns());
     // Without latencies in the timeline there are none.
-    if bins.is_empty() || bins.len() as f64 > OF_BINS * answered as f64 {
+    if spans.is_empty() {
         return None;
-    }
-    let width_ns = timeline.width_ns();
-    let mut spans: Vec<(u64, u64)> = Vec::new();
-    for bin in bins {
-        let (begin, end) = (bin as u64 * width_ns, (bin as u64 + 1) * width_ns);
-        match spans.last_mut() {
-            Some(last) if begin <= last.1 + APART as u64 * width_ns => last.1 = end,
-            _ => spans.push((begin, end)),
-        }
     }
     Some(periodic(&spans).unwrap_or(TailPattern::Spans(spans)))
 }

@@ -154,13 +154,22 @@ fn a_host_is_not_blamed_for_connections_that_the_target_ended() {
 }
 
 #[test]
-fn an_outage_is_the_hosts_where_the_target_waited_as_long() {
+fn an_outage_is_the_targets_unless_it_may_have_waited_for_its_cpu_in_it() {
     let mut down = limited(|bin| if bin < 500 { 10 } else { 0 });
     down.host_use = starved(0.06, 0.98).host_use;
-    let seen = "no response for 5.00 s";
-    judged(&down, Limit::Server, seen, "check why the target stopped");
+    let (seen, advice) = ("no response for 5.00 s", "check why the target stopped");
+    judged(&down, Limit::Server, seen, advice);
     down.host_use = starved(0.5, 0.98).host_use;
-    assert_eq!(judge(&down).limit, Limit::Generator);
+    judged(&down, Limit::Unknown, seen, advice);
+    // A generator that waited as long, and no longer in that time, ran in it.
+    for interval in &mut down.intervals {
+        let lateness = &mut interval.distributions.send_lateness;
+        lateness.record(5 * MS);
+    }
+    down.workers[0].cpu_wait_ns = Some(5 * SECOND);
+    judged(&down, Limit::Server, seen, advice);
+    down.workers[0].cpu_wait_ns = Some(SECOND);
+    judged(&down, Limit::Unknown, seen, advice);
 }
 
 #[test]
@@ -194,5 +203,5 @@ fn a_target_that_refuses_is_down_however_long_it_waited_for_its_cpu() {
     assert_eq!(refused.limit, Limit::Server, "{refused:#?}");
     let seen = "the target refused everything";
     assert!(refused.evidence[0].contains(seen), "{refused:#?}");
-    assert_eq!(judged_of(0).limit, Limit::Generator);
+    assert_eq!(judged_of(0).limit, Limit::Unknown);
 }

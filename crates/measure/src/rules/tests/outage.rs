@@ -255,7 +255,7 @@ fn clients_that_ask_once_do_not_show_whether_the_target_stopped_or_is_full() {
 }
 
 #[test]
-fn silence_of_a_target_that_got_no_cpu_is_its_hosts() {
+fn silence_is_the_hosts_where_it_stopped_the_generator_and_its_target_in_it() {
     let mut record = in_time(10_000.0);
     lose(&mut record, 30_000);
     record.host_use = Some(CpuUse {
@@ -267,8 +267,20 @@ fn silence_of_a_target_that_got_no_cpu_is_its_hosts() {
         ..CpuUse::default()
     });
     let silent = [outage(OutageKind::Silence, 20, 50)];
-    let starved = judged_in(&record, &silent, Outside::default());
+    let mut stopped_from = |begin: u64| {
+        let mut timeline = Timeline::new();
+        timeline.freeze(begin * TENTH, (begin + 20) * TENTH);
+        record.timeline = Some(timeline);
+        judged_in(&record, &silent, Outside::default())
+    };
+    let starved = stopped_from(25);
     assert_eq!(starved.limit, Limit::Generator, "{starved:#?}");
+    let elsewhere = stopped_from(60);
+    assert_eq!(elsewhere.limit, Limit::Unknown, "{elsewhere:#?}");
+    let seen = "nothing came back: the target stopped, or other processes kept it from its CPU, \
+                for which it waited 0.40 s in each second of the run";
+    assert!(elsewhere.evidence[0].contains(seen), "{elsewhere:#?}");
+    assert!(elsewhere.advice.join("; ").contains("CPUs of its own"));
     record.host_use = None;
     let down = judged_in(&record, &silent, Outside::default());
     assert_eq!(down.limit, Limit::Server, "{down:#?}");
