@@ -48,6 +48,8 @@ use finding::{Conclusion, Finding};
 
 /// The rule on losses that no other explains.
 const WITHOUT_QUEUE: &str = "losses without a queue";
+/// The rule on losses that a limit on the rate or a share of the queries may be.
+const STEADY_LOSSES: &str = "steady losses";
 /// Symptoms of a host that kept the generator or the target from its CPUs.
 const OF_HOST: [Symptom; 3] = [Symptom::QuotaUsed, Symptom::TargetStarved, Symptom::Steal];
 
@@ -380,7 +382,7 @@ pub(crate) fn host_disturbance(record: &RunRecord) -> Option<String> {
 pub(crate) fn unexplained_losses(record: &RunRecord) -> Option<f64> {
     let judgement = Judgement::of(record);
     let mut rules = judgement.spoken.iter().map(|it| it.rule);
-    rules.find(|it| it.name == WITHOUT_QUEUE)?;
+    rules.find(|it| [STEADY_LOSSES, WITHOUT_QUEUE].contains(&it.name))?;
     let counts = &record.total.counts;
     Some(per(counts.timeouts as f64, counts.sent as f64))
 }

@@ -11,6 +11,7 @@ use crate::record::RunRecord;
 pub(crate) mod answers;
 pub(crate) mod connections;
 mod figures;
+mod follows_time;
 pub(crate) mod generator;
 pub(crate) mod host;
 pub(crate) mod instances;
@@ -159,6 +160,10 @@ symptoms! {
     /// Over 2 % of the queries were lost in the open loop over UDP, as many were answered in each
     /// 10 ms or each second, of the run or of its second half, and none waited at the target.
     rate_limited: RateLimited = losses::rate_limited;
+    /// Such responses follow the time: they vary less than the same share of the queries would. Or
+    /// all were answered at the beginning of the run, and then no share of up to 16 in turn; or
+    /// all in one part of each second; while all clients lost alike.
+    admitted_by_time: AdmittedByTime = losses::admitted_by_time;
     /// Names, of several that were asked in turn at least five times each, that lost 95 % of their
     /// queries, and half of all that were lost, while the others lost 5 % at most. Much: over 0.1 %
     /// of the queries got no response.

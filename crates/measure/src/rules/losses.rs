@@ -13,14 +13,14 @@ use crate::notation::{count, counted, decimal, latency, percent, rate, share};
 use crate::scenario::{Arrival, Transport, Transports};
 use crate::symptoms::generator::sends_are_forbidden;
 use crate::symptoms::losses::{
-    Outages, SignOfLoad, StalledConnections, UnclearOutages, number_lost,
+    Outages, RateLimited, SignOfLoad, StalledConnections, UnclearOutages, number_lost,
 };
 use crate::symptoms::server::ServerQueriesDropped;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::OutageKind;
 
 /// Of the rate asked for, one that shows whether the share lost depends on it.
-const ANOTHER: f64 = 0.7;
+const ANOTHER: f64 = 0.5;
 /// So long a run shows that as many queries are answered each second.
 const RUN_NS: u64 = 10_000_000_000;
 /// How much longer to wait for late responses.
@@ -389,41 +389,81 @@ pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
         Some(burst_ns) => format!("after a burst of {}", latency(burst_ns as f64)),
         None => "all the time".into(),
     };
-    let turns = it.turns.map_or_else(String::new, |(part, of)| {
-        format!(", or answers {} of {} in turn", count(part), count(of))
-    });
-    let mut seen = format!(
-        "the target admits a fixed rate{turns}: {} were answered {when}, {} of the queries lost, \
-         and none waited there: p50 {} against the shortest {}",
+    let seen = format!(
+        "the target, or a device before it, admits a fixed rate: {} were answered {when}, {} of \
+         the queries lost, and {}",
         rate(it.admitted_qps),
         share(number_lost(figures), figures.counts.offered),
-        latency(it.p50_ns as f64),
-        latency(it.shortest_ns as f64)
+        none_waited(it, figures)
     );
-    if it.truncated > 0 {
-        seen.push_str(&format!(
-            "; {} of the responses were truncated, as RRL sends them in place of answers (slip)",
-            share(it.truncated, figures.counts.responses)
-        ));
-    }
     let matters = "a server without CPU time lets queries wait before it drops them; one that \
                    drops them at once limits the rate of queries or responses, or a device on the \
                    path does: the rate is that of the limit, not what the server can do";
     let diagnosis = Diagnosis::new("rate limit", State::Problem, seen, matters)
-        .cures(it.turns.and_then(|_| another_rate(figures)))
         .cures(lift_rate_limits())
         .cure(Cure::words(lower_rate(figures, 1.0)))
         .cure(more_sources(figures));
     Some(diagnosis.into())
 }
 
-/// A run that distinguishes a limit on the rate from servers that take turns.
+/// A fixed rate of responses in a run at one rate of queries.
+pub(super) fn steady_losses(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.rate_limited.as_ref()?, &symptoms.figures);
+    let from = it.burst_ns.map_or_else(String::new, |burst_ns| {
+        format!(", from {} on", seconds(burst_ns))
+    });
+    let turns = it.turns.map_or_else(String::new, |(answered, of)| {
+        format!(
+            ", such as {} of {} in turn",
+            count(of - answered),
+            count(of)
+        )
+    });
+    let seen = format!(
+        "{} of the queries were lost, as many in each second{from}, and {}: cannot tell a limit \
+         of {} from the loss of a fixed share{turns}",
+        share(number_lost(figures), figures.counts.offered),
+        none_waited(it, figures),
+        rate(it.admitted_qps),
+    );
+    let matters = "a limit admits as many queries a second at any rate; a path, a back-end or a \
+                   thread of several that does not answer loses the same share at any rate";
+    let diagnosis = Diagnosis::new("steady losses", State::Problem, seen, matters)
+        .cures(another_rate(figures))
+        .cures(lift_rate_limits())
+        .cure(more_sources(figures));
+    Some(diagnosis.into())
+}
+
+/// Beside a fixed rate of responses: no queue, and truncated responses.
+fn none_waited(it: &RateLimited, figures: &Figures<'_>) -> String {
+    let truncated = match it.truncated {
+        0 => String::new(),
+        number => format!(
+            "; {} of the responses were truncated, as RRL sends them in place of answers (slip)",
+            share(number, figures.counts.responses)
+        ),
+    };
+    format!(
+        "none waited there: p50 {} against the shortest {}{truncated}",
+        latency(it.p50_ns as f64),
+        latency(it.shortest_ns as f64)
+    )
+}
+
+/// A run that distinguishes a limit on the rate from a share that is lost.
 fn another_rate(figures: &Figures<'_>) -> Option<Cure> {
-    let asked = figures.rate_asked()?;
+    let how = match figures.record.scenario.replay.is_some() {
+        true => "half the --speed".to_owned(),
+        false => format!(
+            "half the rate, --rate {}",
+            plain((ANOTHER * figures.rate_asked()?).max(1.0))
+        ),
+    };
     Some(Cure::words(format!(
-        "send at another rate, --rate {}: if the same share is lost, servers or threads behind the \
-         target's address take turns, and some do not answer: query them one by one",
-        plain((ANOTHER * asked).max(1.0))
+        "repeat at {how}: if the same share is lost, a path or a server behind the \
+         target's address does not answer: query these one by one; if fewer are lost, the rate is \
+         limited"
     )))
 }
 

@@ -1,7 +1,7 @@
 //! The table of rules, in the order in which they decide.
 
 use super::worth;
-use super::{Rule, WITHOUT_QUEUE};
+use super::{Rule, STEADY_LOSSES, WITHOUT_QUEUE};
 use super::{answers, connections, generator, host, load, losses, path, server, set_up, tail};
 use super::{losses_by_client, losses_by_name, unserved};
 use crate::limit::Limit::*;
@@ -149,10 +149,14 @@ static OUTAGES: &[Rule] = rules! {
         unless(&[OwnReceiveDrops, OutagesOfGenerator, StarvedOutages, UnclearOutages]),
         in_every_verdict(),
         does_not_know("whether a part of the target or a limit on each source loses them");
-    "fixed rate of responses" says(losses::rate_limited) if [RateLimited] => Server,
-        silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
+    "fixed rate of responses" says(losses::rate_limited) if [RateLimited, AdmittedByTime]
+        => Server, silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("whether the target limits it or a device on the path");
+    STEADY_LOSSES says(losses::steady_losses) if [RateLimited] => Unknown,
+        silent_if(&[AdmittedByTime, SilentNames, UnservedClients, LossesOfSomeClients]),
+        unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
+        does_not_know("whether a limit on the rate or a dead path or server of several does it");
     "clients of some addresses" says(unserved::unserved_by_source) if [UnservedBySource] => Server,
         silent_if(&[SilentNames]), unless(&[HandshakesRefused]), in_every_verdict(),
         does_not_know("whether the target, its firewall or a part of it turns them away");

@@ -6,6 +6,7 @@
 use super::Figures;
 use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
+use super::follows_time;
 use super::generator::{self, worst_agents};
 use super::host::{quota_used, received_but_dropped, target_starved, target_starved_from};
 use super::significance::{self, DEVIATIONS, EVENTS_MIN};
@@ -28,12 +29,12 @@ const OF_ONE_AGENT: f64 = 0.95;
 const QUEUED: u64 = 2;
 /// Responses scatter this many times less than random losses would leave them: with as many bins
 /// as below, chance does that less than once in a thousand times (chi-squared).
-const PLATEAU: f64 = 3.0;
+pub(super) const PLATEAU: f64 = 3.0;
 /// Bins that are enough to tell.
-const PLATEAU_BINS: usize = 50;
+pub(super) const PLATEAU_BINS: usize = 50;
 /// The same of whole seconds, of which there are fewer.
-const PLATEAU_SECONDS: usize = 8;
-const PLATEAU_OF_SECONDS: f64 = 10.0;
+pub(super) const PLATEAU_SECONDS: usize = 8;
+pub(super) const PLATEAU_OF_SECONDS: f64 = 10.0;
 /// From this share of the windows on, what they have is usual. Of windows with random losses,
 /// at most 0.63 were that alike in 7,200 simulated runs.
 const USUAL: f64 = 0.75;
@@ -45,11 +46,11 @@ const USUAL_VARIANCE: f64 = 2.0;
 const LIMITED_MIN: f64 = 0.02;
 /// From this share of the responses on, truncation belongs to such a limit.
 const TRUNCATED_MIN: f64 = 0.01;
-/// Servers or threads that take turns are seldom more.
-const TURNS_MAX: u64 = 10;
+/// Servers, threads or paths that take turns are seldom more.
+pub(super) const TURNS_MAX: u64 = 16;
 /// Of turns, the share differs by no more than this part of the queries.
 const TURNS_APART: f64 = 0.000_5;
-const SECOND_NS: u64 = 1_000_000_000;
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// Responses in a bin that are enough to tell.
 pub(super) const PLATEAU_RESPONSES: f64 = 5.0;
 /// From this share of the queries that timed out on, the timeout is what lost them.
@@ -217,7 +218,8 @@ fn more_at_peaks(figures: &Figures<'_>) -> Option<SignOfLoad> {
     is_shown.then_some(SignOfLoad::MoreAtPeaks(above, below))
 }
 
-/// A fixed rate of responses, whatever was sent: none waited, and the rest was lost.
+/// A fixed rate of responses: none waited, and the rest was lost. At one rate of queries, a fixed
+/// share of them is a fixed rate too.
 #[derive(Clone, Copy)]
 pub(crate) struct RateLimited {
     /// Responses that were truncated: RRL sends them in place of some of those that it drops.
@@ -230,6 +232,16 @@ pub(crate) struct RateLimited {
     pub(crate) turns: Option<(u64, u64)>,
     pub(crate) p50_ns: u64,
     pub(crate) shortest_ns: u64,
+    follows_time: bool,
+}
+
+/// Such a rate, which follows the time and not the queries: it is no share of them.
+pub(crate) struct AdmittedByTime;
+
+pub(super) fn admitted_by_time(figures: &Figures<'_>) -> Option<AdmittedByTime> {
+    rate_limited(figures)
+        .filter(|it| it.follows_time)
+        .map(|_| AdmittedByTime)
 }
 
 pub(super) fn rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
@@ -263,23 +275,25 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     let (from, admitted_qps) = find(plateau_qps).or_else(|| find(usual_qps))?;
     let (truncated, responses) = (figures.counts.truncated, figures.counts.responses);
     let are_many = significance::is_above(truncated, responses, TRUNCATED_MIN);
+    let has_burst = from > 0 && burst > 0;
     Some(RateLimited {
         truncated: if are_many { truncated } else { 0 },
         admitted_qps,
-        burst_ns: (from > 0 && burst > 0).then(|| burst as u64 * timeline.width_ns()),
+        burst_ns: has_burst.then(|| burst as u64 * timeline.width_ns()),
         turns: turns(&bins[from..]),
+        follows_time: follows_time::is_shown(figures, &bins[from..], has_burst),
         p50_ns: figures.service_p50_ns.unwrap_or(0),
         shortest_ns: figures.path_ns.unwrap_or(0),
     })
 }
 
-fn answered_in(bin: &Bin) -> u64 {
+pub(super) fn answered_in(bin: &Bin) -> u64 {
     bin.due - bin.lost.min(bin.due)
 }
 
 /// Queries answered of how many at most `TURNS_MAX`, where that is the share in these bins. A load
 /// without peaks does not distinguish it from a fixed rate.
-fn turns(bins: &[Bin]) -> Option<(u64, u64)> {
+pub(super) fn turns(bins: &[Bin]) -> Option<(u64, u64)> {
     let due: u64 = bins.iter().map(|bin| bin.due).sum();
     let answered: u64 = bins.iter().map(answered_in).sum();
     let apart = (due as f64 * TURNS_APART).max(1.0);

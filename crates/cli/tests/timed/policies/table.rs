@@ -23,9 +23,10 @@ pub(super) fn all() -> Vec<Row> {
 
 /// A limit on the rate that answers nothing while it is exceeded, as a stopped server does.
 const ADMITS_OR_STOPPED: Expected = Expected {
-    limits: &[Limit::Server],
+    limits: &[Limit::Server, Limit::Unknown],
     said: &[
-        "the target admits a fixed rate",
+        "admits a fixed rate",
+        "cannot tell a limit of",
         "or answers nothing while a limit on the rate is exceeded",
     ],
     not_said: &["an outage of", "lost on the path", "clients at once"],
@@ -38,6 +39,7 @@ const HOLDS_SLOTS: Expected = Expected {
 };
 /// The same of a server that is observed: it counts what it drops.
 const DROPS_COUNTED: Expected = Expected {
+    limits: &[Limit::Server],
     said: &["by its own count"],
     ..ADMITS_OR_STOPPED
 };
@@ -51,7 +53,8 @@ const ADMITS_OR_CLOSES: Expected = Expected {
 const ADMITS_OR_LOSES: Expected = Expected {
     limits: &[Limit::Server, Limit::Unknown],
     said: &[
-        "the target admits a fixed rate",
+        "admits a fixed rate",
+        "cannot tell a limit of",
         "nothing shows that the load is the cause",
     ],
     not_said: &["outage of", "lost on the path", "clients at once"],

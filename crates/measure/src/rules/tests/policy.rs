@@ -1,36 +1,133 @@
 //! Drops by policy are neither capacity nor an outage.
 
+use crate::experience::{ClientExperience, ClientFigures};
 use crate::observation::SeriesKind;
 use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
-use crate::timeline::Bin;
+use crate::timeline::{Bin, Timeline};
+
+/// The timeline of `limited`, each bin with other numbers of queries due and of these answered.
+fn varied(record: &mut RunRecord, bins: impl Fn(u64) -> (u64, u64)) {
+    let mut timeline = Timeline::new();
+    for bin in 0..1_000 {
+        let (due, answered) = bins(bin);
+        let what = Bin {
+            due,
+            sent: due,
+            responses: answered,
+            lost: due - answered,
+            ..Bin::default()
+        };
+        timeline.add(bin * 10_000_000, &what);
+    }
+    record.timeline = Some(timeline);
+}
+
+/// Ten clients lost as many queries as each other, or four of them most of theirs.
+fn clients(record: &mut RunRecord, alike: bool) {
+    let lost = record.total.counts.timeouts / 10;
+    let mut experience = ClientExperience::default();
+    for client in 0..10 {
+        let mut figures = ClientFigures {
+            queries: 1_000,
+            ..ClientFigures::default()
+        };
+        let lost = match (alike, client < 4) {
+            (true, _) => lost,
+            (false, true) => 900,
+            (false, false) => lost / 3,
+        };
+        figures.respond_many(100_000, 0, 1_000 - lost);
+        experience.record(&figures, 10 * SECOND);
+    }
+    record.groups[0].experience = Some(experience);
+}
+
+const CANNOT_TELL: &str = "cannot tell a limit of 500.0 qps from the loss of a fixed share, such \
+                           as 1 of 2 in turn";
 
 #[test]
-fn a_fixed_rate_of_responses_is_a_limit_whatever_its_bucket_is() {
-    let evidence = "the target admits a fixed rate, or answers 1 of 2 in turn: 500.0 qps were \
-                    answered all the time, 50.00 %";
-    // One after the other, and at once at the beginning of each second.
-    judged(&limited(|_| 5), Limit::Server, evidence, "exempt-clients");
-    let bucket = limited(|bin| if bin % 100 < 50 { 10 } else { 0 });
-    judged(&bucket, Limit::Server, evidence, "exempt-clients");
+fn a_share_lost_in_turn_and_a_limit_look_alike_at_one_rate() {
+    let same = limited(|_| 5);
+    let evidence = format!(
+        "50.00 % of the queries were lost, as many in each second, and none waited there: p50 \
+         100.0 us against the shortest 100.0 us: {CANNOT_TELL}"
+    );
+    let verdict = judged(
+        &same,
+        Limit::Unknown,
+        &evidence,
+        "half the rate, --rate 500",
+    );
+    let said = format!("{:#?}", (met(&same), &verdict));
+    for wrong in ["admits a fixed rate", "leave no room for a queue"] {
+        assert!(!said.contains(wrong), "{wrong}: {said}");
+    }
+    // With Poisson arrivals, one of ten servers that answers responds more where more is due.
+    let mut tenth = limited(|_| 1);
+    varied(&mut tenth, |bin| {
+        let due = 5 * scattered(bin);
+        (due, due / 5)
+    });
+    assert_ne!(judge(&tenth).limit, Limit::Server, "{:#?}", judge(&tenth));
 }
 
 #[test]
-fn a_share_as_of_turns_is_not_distinguished_from_a_rate_and_another_rate_shows_it() {
-    let evidence = "the target admits a fixed rate, or answers 9 of 10 in turn: 900.0 qps";
-    judged(&limited(|_| 9), Limit::Server, evidence, "--rate 700");
-    // No number of servers that take turns answers 52.5 %.
-    let other = limited(|bin| 5 + u64::from(bin % 4 == 0));
-    let verdict = judged(
-        &other,
-        Limit::Server,
-        "a fixed rate: 525.0",
-        "exempt-clients",
-    );
+fn as_many_responses_to_more_queries_and_to_fewer_are_a_limit() {
+    let mut poisson = limited(|_| 5);
+    varied(&mut poisson, |bin| (6 + scattered(bin) % 8, 5));
+    let evidence = "the target, or a device before it, admits a fixed rate: 500.0 qps were \
+                    answered all the time, 50.00 %";
+    let verdict = judged(&poisson, Limit::Server, evidence, "exempt-clients");
     assert!(
-        !verdict.advice.join("; ").contains("--rate 700"),
+        !format!("{verdict:?}").contains("cannot tell"),
         "{verdict:#?}"
     );
+    // By the second, of a bucket that is filled once in it.
+    varied(&mut poisson, |bin| {
+        let due = 6 + 6 * (bin / 100 % 2);
+        (due, if bin % 100 < 500 / due { due } else { 0 })
+    });
+    judged(
+        &poisson,
+        Limit::Server,
+        "admits a fixed rate: 495.0",
+        "exempt-clients",
+    );
+}
+
+#[test]
+fn a_bucket_that_is_filled_each_second_is_a_limit_unless_clients_explain_it() {
+    let mut bucket = limited(|bin| if bin % 100 < 50 { 10 } else { 0 });
+    judged(&bucket, Limit::Unknown, CANNOT_TELL, "half the rate");
+    clients(&mut bucket, true);
+    judged(
+        &bucket,
+        Limit::Server,
+        "admits a fixed rate: 500.0",
+        "exempt-clients",
+    );
+    clients(&mut bucket, false);
+    judged(&bucket, Limit::Unknown, CANNOT_TELL, "half the rate");
+}
+
+#[test]
+fn a_burst_and_a_share_that_is_not_of_turns_are_a_limit() {
+    // 52.5 % from 2 s on.
+    let burst = |share: fn(u64) -> u64| {
+        let mut record = limited(|bin| if bin < 200 { 10 } else { share(bin) });
+        clients(&mut record, true);
+        record
+    };
+    let evidence = "525.0 qps were answered after a burst of 2.000 s";
+    let other = burst(|bin| 5 + u64::from(bin % 4 == 0));
+    judged(&other, Limit::Server, evidence, "exempt-clients");
+    // One of two back-ends that died after 2 s answers in turn.
+    let evidence = format!(
+        "as many in each second, from 2.00 s on, and none waited there: p50 \
+        100.0 us against the shortest 100.0 us: {CANNOT_TELL}"
+    );
+    judged(&burst(|_| 5), Limit::Unknown, &evidence, "half the rate");
 }
 
 #[test]
@@ -42,7 +139,7 @@ fn a_target_whose_buffers_were_full_admits_no_fixed_rate() {
         .kernel
         .insert("Udp.RcvbufErrors".into(), 2_000);
     let verdict = judge(&record);
-    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
+    assert!(!verdict.evidence[0].contains("limit of"), "{verdict:#?}");
 }
 
 #[test]
@@ -50,7 +147,7 @@ fn truncation_beside_drops_at_a_fixed_rate_is_one_limit() {
     let mut record = limited(|_| 5);
     change_last(&mut record, |interval| interval.counts.truncated = 2_500);
     let evidence = "50.00 % of the responses were truncated, as RRL sends them";
-    let verdict = judged(&record, Limit::Server, evidence, "exempt-clients");
+    let verdict = judged(&record, Limit::Unknown, evidence, "exempt-clients");
     let of_truncation = verdict
         .evidence
         .iter()
@@ -66,11 +163,11 @@ fn truncation_beside_drops_at_a_fixed_rate_is_one_limit() {
 fn losses_at_random_are_no_limit_on_the_rate() {
     let random = limited(|bin| 10 - (scattered(bin) % 8).min(10));
     let verdict = judge(&random);
-    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
+    assert!(!verdict.evidence[0].contains("limit of"), "{verdict:#?}");
     // Nor is a target that is down for half of the time, nor one at which queries wait.
     let down = limited(|bin| if bin < 500 { 10 } else { 0 });
     let verdict = judge(&down);
-    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
+    assert!(!verdict.evidence[0].contains("limit of"), "{verdict:#?}");
     let mut waiting = limited(|_| 5);
     change_last(&mut waiting, |interval| {
         interval
@@ -79,7 +176,7 @@ fn losses_at_random_are_no_limit_on_the_rate() {
             .record_many(200 * MS, 100_000);
     });
     let verdict = judge(&waiting);
-    assert!(!verdict.evidence[0].contains("fixed rate"), "{verdict:#?}");
+    assert!(!verdict.evidence[0].contains("limit of"), "{verdict:#?}");
 }
 
 #[test]
@@ -177,9 +274,8 @@ fn a_fixed_rate_is_seen_between_the_sends_of_a_generator_that_was_late() {
             },
         );
     }
-    let evidence =
-        "the target admits a fixed rate, or answers 2 of 5 in turn: 300.0 qps were answered";
-    judged(&record, Limit::Server, evidence, "exempt-clients");
+    let evidence = "a limit of 300.0 qps from the loss of a fixed share, such as 3 of 5 in turn";
+    judged(&record, Limit::Unknown, evidence, "exempt-clients");
 }
 
 #[test]
@@ -189,10 +285,7 @@ fn losses_in_bursts_are_no_limit_on_the_rate() {
         let bursts = limited(|bin| if is_burst(bin) { 0 } else { 10 });
         let verdict = judge(&bursts);
         let text = verdict.evidence.join("\n");
-        assert!(
-            !text.contains("fixed rate"),
-            "{length}, {lost}: {verdict:#?}"
-        );
+        assert!(!text.contains("limit of"), "{length}, {lost}: {verdict:#?}");
     }
 }
 

@@ -102,6 +102,7 @@ const CAUSES: [Cause; 16] = [
         },
         // Names are asked in turn: a limit that admits half of the queries meets half of the names.
         right: &[
+            (Limit::Unknown, "cannot tell a limit of "),
             (Limit::Server, "admits a fixed rate"),
             (Limit::Server, "or a limit of "),
         ],

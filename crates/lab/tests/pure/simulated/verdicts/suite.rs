@@ -120,12 +120,12 @@ fn server_bound() -> Vec<Situation> {
             sim: ceiling(Transport::Udp, 0)
                 .rate(3_000.0)
                 .behaviour(|it| it.rate_burst = Some(ms(1))),
-            limit: Limit::Server,
-            evidence: "the target admits a fixed rate",
-            topic: "rate limit",
+            limit: Limit::Unknown,
+            evidence: "cannot tell a limit of 2,000 qps from the loss of a fixed share",
+            topic: "steady losses",
             state: State::Problem,
-            cure: "find its limit from below: --rate 1",
-            follow: Some((|sim| sim.rate(1_600.0), Limit::Rate)),
+            cure: "half the rate, --rate 1500",
+            follow: Some((|sim| sim.rate(1_500.0), Limit::Rate)),
         },
         Situation {
             name: "server with a ceiling and a short queue, open loop",
