@@ -169,7 +169,8 @@ symptoms! {
     /// of the queries got no response.
     silent_names: SilentNames = losses_by_name::silent_names, much if SilentNames::are_many;
     /// Some of at least four clients, over datagrams in the open loop, lost at least 10 % of their
-    /// queries, each half as many as the worst, and the others a twentieth of that at most.
+    /// queries, each half as many as the worst, and the others a twentieth of that at most. Or some
+    /// got no response at all while others did, in any loop.
     losses_of_some_clients: LossesOfSomeClients = losses_by_client::losses_of_some_clients;
     /// One of several agents, alone on its host, lost over 0.1 % of its queries, and those are 95 %
     /// of all that were lost. Much: over 0.1 % of the queries of all agents.

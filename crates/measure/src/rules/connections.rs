@@ -1,7 +1,7 @@
 //! Rules about connections: refused, ended, waiting, and clients without responses.
 
 use super::finding::Finding;
-use super::phrases::{attempts_by_cause, by_source, list, with_room};
+use super::phrases::{attempts_by_cause, list, with_room};
 use crate::counts::{CertificateFaults, ConnectionFailures, Connections, Counts};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::interval::per;
@@ -59,20 +59,12 @@ pub(super) fn unserved_clients(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.unserved_clients.as_ref()?, &symptoms.figures);
     // Limits that answer nothing for a while answer those who ask first after it.
     let silence = symptoms.outages_of_target.as_ref();
-    if silence.is_some_and(|it| it.are_much() && it.0.may_be_limit) {
+    let transport = figures.record.scenario.transport;
+    if !transport.has_connections() || silence.is_some_and(|it| it.are_much() && it.0.may_be_limit)
+    {
         return None;
     }
-    let transport = figures.record.scenario.transport;
     let mut matters = OF_SERVED.to_owned();
-    if !transport.has_connections() {
-        let seen = format!(
-            "{} of {} got no response at all, while the others did",
-            count(it.without),
-            counted(it.all, "client")
-        );
-        let diagnosis = Diagnosis::new("clients", State::Problem, seen, matters);
-        return Some(diagnosis.cures(by_source(figures)).into());
-    }
     let kind = if transport.is_quic() { "QUIC" } else { "TCP" };
     let how = match (
         it.how,

@@ -55,7 +55,8 @@ fn names(it: &SilentNames) -> String {
     )
 }
 
-fn looks_like(alike: &LooksAlike) -> String {
+/// What would look like the losses of names or clients that take turns.
+pub(super) fn looks_like(alike: &LooksAlike) -> String {
     match *alike {
         LooksAlike::BackEnds { silent, of } => {
             format!(

@@ -190,16 +190,18 @@ pub(super) fn exempt_generator() -> Cure {
 
 /// What treats clients over datagrams each in another way.
 pub(super) fn by_source(figures: &Figures<'_>) -> Vec<Cure> {
-    let threads = Cure::words(
-        "check the threads and the processes of the target, and the servers behind it: source \
-         ports are divided among them, and one of them is slow or stopped",
+    let scenario = &figures.record.scenario;
+    let parts = Cure::words(
+        "check the threads and the processes of the target, the servers behind it, and the paths \
+         to it (ECMP): source ports are divided among them, and one of them is slow or dead",
     );
+    let path = Cure::trace_path("udp", &scenario.target);
     let addresses = Cure::words(
         "let the server answer all addresses of --local-address (BIND: allow-query { any; };)",
     );
-    match figures.record.scenario.local_addresses.len() {
-        0 | 1 => vec![threads],
-        _ => vec![addresses, threads],
+    match scenario.local_addresses.len() {
+        0 | 1 => vec![parts, path],
+        _ => vec![addresses, parts, path],
     }
 }
 

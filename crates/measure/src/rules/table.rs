@@ -145,10 +145,10 @@ static OUTAGES: &[Rule] = rules! {
         in_every_verdict(),
         does_not_know("whether a rule, a zone or an upstream of these names is the reason");
     "losses by client" says(losses_by_client::losses_of_some_clients)
-        if [LossesOfSomeClients] => Server, silent_if(&[SilentNames, UnservedClients]),
+        if [LossesOfSomeClients] => Unknown, silent_if(&[SilentNames]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator, StarvedOutages, UnclearOutages]),
         in_every_verdict(),
-        does_not_know("whether a part of the target or a limit on each source loses them");
+        does_not_know("whether a part of the target, a path or a limit on each source does it");
     "fixed rate of responses" says(losses::rate_limited) if [RateLimited, AdmittedByTime]
         => Server, silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),

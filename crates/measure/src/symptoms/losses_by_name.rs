@@ -2,7 +2,7 @@
 
 use super::Figures;
 use super::connections::unserved_clients;
-use super::losses::{number_lost, queries_lost};
+use super::losses::{TURNS_MAX, number_lost, queries_lost};
 use crate::interval::per;
 use crate::losses_by_question::QuestionLosses;
 use crate::scenario::{Arrival, Process, QuestionOrder};
@@ -12,8 +12,6 @@ use crate::scenario::{Arrival, Process, QuestionOrder};
 const ASKED_MIN: u64 = 5;
 /// The other names together lose no more than this share.
 const LOST_OF_OTHERS_MAX: f64 = 0.05;
-/// The most turns of a target that treats queries in turn, such as one with several back-ends.
-const TURNS_MAX: u64 = 16;
 
 /// Names whose queries got no response, while the others' did.
 pub(crate) struct SilentNames {
@@ -78,20 +76,29 @@ pub(super) fn silent_names(figures: &Figures<'_>) -> Option<SilentNames> {
 /// What treats queries in turn meets the same names each time, if these are asked in turn too.
 fn looks_alike(figures: &Figures<'_>, (silent, counted): (u64, u64)) -> Vec<LooksAlike> {
     let scenario = &figures.record.scenario;
-    let mut alike = Vec::new();
     if scenario.questions.choice.order != QuestionOrder::InOrder {
-        return alike;
+        return Vec::new();
     }
-    let shared = common_divisor(silent, counted);
-    let (silent, of) = (silent / shared, counted / shared);
+    let mut alike = looks_alike_in_turn(figures, (silent, counted));
+    if unserved_clients(figures).is_some() {
+        alike.push(LooksAlike::Clients);
+    }
+    alike
+}
+
+/// What would lose all queries of `silent` of `all` names or clients that take turns.
+pub(super) fn looks_alike_in_turn(
+    figures: &Figures<'_>,
+    (silent, all): (u64, u64),
+) -> Vec<LooksAlike> {
+    let mut alike = Vec::new();
+    let shared = common_divisor(silent, all);
+    let (silent, of) = (silent / shared, all / shared);
     if of <= TURNS_MAX {
         alike.push(LooksAlike::BackEnds { silent, of });
     }
     if let Some(limit_qps) = rate_limit(figures, (silent, of)) {
         alike.push(LooksAlike::RateLimit(limit_qps));
-    }
-    if unserved_clients(figures).is_some() {
-        alike.push(LooksAlike::Clients);
     }
     alike
 }

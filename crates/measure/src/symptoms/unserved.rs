@@ -71,6 +71,20 @@ pub(super) fn unserved_by_source(figures: &Figures<'_>) -> Option<UnservedBySour
 
 fn find_unserved_by_source(figures: &Figures<'_>) -> Option<UnservedBySource> {
     let unserved = unserved_clients(figures).filter(|it| it.how == Unserved::Never)?;
+    if !figures.record.scenario.transport.has_connections() {
+        return None;
+    }
+    let (addresses, of) = whole_addresses(figures, unserved.without)?;
+    Some(UnservedBySource {
+        without: unserved.without,
+        all: unserved.all,
+        addresses,
+        of,
+    })
+}
+
+/// Local addresses, of how many, whose clients are the ones without a response: `unserved` of them.
+pub(super) fn whole_addresses(figures: &Figures<'_>, unserved: u64) -> Option<(u64, u64)> {
     let record = figures.record;
     let (of, clients) = (
         record.scenario.local_addresses.len() as u64,
@@ -78,8 +92,7 @@ fn find_unserved_by_source(figures: &Figures<'_>) -> Option<UnservedBySource> {
     );
     // Of several groups or agents, the number of a client does not tell its address.
     let is_one = record.groups.len() == 1 && record.generators <= 1 && record.agents.len() <= 1;
-    let may_be = is_one && record.scenario.transport.has_connections() && of >= 2;
-    if !may_be || clients < OF_EACH_MIN * of || unserved.without < BY_SOURCE_MIN {
+    if !is_one || of < 2 || clients < OF_EACH_MIN * of || unserved < BY_SOURCE_MIN {
         return None;
     }
     let experience = record.experience()?;
@@ -97,11 +110,6 @@ fn find_unserved_by_source(figures: &Figures<'_>) -> Option<UnservedBySource> {
         without = (0..of).filter(|it| !served.contains(it)).collect();
     }
     let theirs: u64 = without.iter().map(|it| (clients - it).div_ceil(of)).sum();
-    let are_whole = theirs == unserved.without && without.is_disjoint(&served);
-    (are_whole && (without.len() as u64) < of).then_some(UnservedBySource {
-        without: unserved.without,
-        all: unserved.all,
-        addresses: without.len() as u64,
-        of,
-    })
+    let are_whole = theirs == unserved && without.is_disjoint(&served);
+    (are_whole && (without.len() as u64) < of).then_some((without.len() as u64, of))
 }

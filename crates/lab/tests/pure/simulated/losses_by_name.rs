@@ -114,7 +114,10 @@ fn a_limit_that_meets_one_name_in_turn_is_not_ruled_out() {
         "{evidence}"
     );
     let evidence = limited(1_000.0);
-    assert!(evidence.contains("cannot tell a limit of 600"), "{evidence}");
+    assert!(
+        evidence.contains("cannot tell a limit of 600"),
+        "{evidence}"
+    );
 }
 
 #[test]

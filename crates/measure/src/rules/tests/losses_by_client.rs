@@ -20,17 +20,87 @@ fn of_clients(lost: impl Fn(u64) -> u64) -> RunRecord {
 }
 
 #[test]
-fn clients_that_lose_most_are_named_and_no_rate_is() {
+fn clients_that_lose_most_are_named_and_neither_a_rate_nor_the_server_is() {
     let some = of_clients(|client| if client < 4 { 450 } else { client % 3 });
-    let evidence = "4 of 16 clients, each with its source port, lost up to 72.0 % of their queries";
-    let verdict = judged(&some, Limit::Server, evidence, "source ports are divided");
+    let evidence = "4 of 16 clients, each with its source port, lost up to 72.0 % of their \
+                    queries, and the others next to nothing: the target or the path treats these \
+                    sockets differently, such as a thread, a back-end or a path that is chosen";
+    let verdict = judged(&some, Limit::Unknown, evidence, "the paths to it (ECMP)");
     let said = format!("{:#?}", (met(&some), &verdict));
-    for wrong in ["fixed rate", "leave no room for a queue", "--local-address"] {
+    for wrong in [
+        "fixed rate",
+        "limit of",
+        "leave no room for a queue",
+        "--local-address",
+        "in turn",
+    ] {
         assert!(!said.contains(wrong), "{wrong}: {said}");
     }
     let mut addresses = some;
     addresses.scenario.local_addresses = vec!["127.0.0.2".into(), "127.0.0.3".into()];
-    judged(&addresses, Limit::Server, evidence, "allow-query { any; };");
+    let evidence = "4 of 16 clients, each with its source address and port, lost up to 72.0 %";
+    judged(
+        &addresses,
+        Limit::Unknown,
+        evidence,
+        "allow-query { any; };",
+    );
+}
+
+#[test]
+fn whole_clients_may_be_turns_and_another_number_of_clients_shows_it() {
+    let half = of_clients(|client| 625 * (client % 2));
+    let evidence = "8 of 16 clients, each with its source port, got no response at all, while \
+                    the others did: the target or the path treats these sockets differently";
+    let verdict = judged(&half, Limit::Unknown, evidence, "repeat with --clients 17");
+    let alike = "; clients send in turn, so 1 of 2 back-ends in turn without responses or a limit \
+                 of 500 qps would look the same";
+    assert!(verdict.evidence[0].ends_with(alike), "{verdict:#?}");
+    // Nothing in turn loses a part of the queries of some clients.
+    let part = judge(&of_clients(|client| 500 * (client % 2)));
+    assert!(!part.evidence[0].contains("in turn"), "{part:#?}");
+}
+
+#[test]
+fn clients_of_whole_addresses_are_distinguished_from_those_of_ports() {
+    let with_addresses = |lost: fn(u64) -> u64| {
+        let mut record = of_clients(lost);
+        record.scenario.clients = 16;
+        record.scenario.local_addresses = (2..6).map(|it| format!("127.0.0.{it}")).collect();
+        record
+    };
+    let evidence = "4 of 16 clients, all those of 1 of the 4 local addresses and no others, got \
+                    no response at all, while the others did: an access list or a firewall, or a \
+                    back-end or a path";
+    let one = with_addresses(|client| 625 * u64::from(client % 4 == 2));
+    judged(&one, Limit::Unknown, evidence, "allow-query { any; };");
+    let others = with_addresses(|client| 625 * u64::from(client < 4));
+    let evidence = "4 of 16 clients, each with its source address and port, got no response";
+    judged(
+        &others,
+        Limit::Unknown,
+        evidence,
+        "source ports are divided",
+    );
+}
+
+/// In a closed loop, clients that get no response at all are of some sockets too.
+#[test]
+fn clients_without_response_in_a_closed_loop_are_not_the_servers_limit() {
+    let mut closed = of_clients(|client| 625 * (client % 2));
+    closed.scenario.arrival = Arrival::Closed {
+        outstanding: 32,
+        rate_qps_max: None,
+    };
+    closed.timeline = None;
+    let evidence = "8 of 16 clients, each with its source port, got no response at all";
+    let verdict = judged(
+        &closed,
+        Limit::Unknown,
+        evidence,
+        "source ports are divided",
+    );
+    assert!(!verdict.evidence[0].contains("in turn"), "{verdict:#?}");
 }
 
 #[test]
