@@ -168,6 +168,10 @@ symptoms! {
     /// queries, and half of all that were lost, while the others lost 5 % at most. Much: over 0.1 %
     /// of the queries got no response.
     silent_names: SilentNames = losses_by_name::silent_names, much if SilentNames::are_many;
+    /// Such names, if they were asked in a fixed order in which back-ends in turn, a limit on the
+    /// rate or clients would lose the same; or over UDP with an EDNS size above 1,232, so that
+    /// their answers may be too large for the path.
+    silent_names_look_alike: SilentNamesLookAlike = losses_by_name::silent_names_look_alike;
     /// Some of at least four clients, over datagrams in the open loop, lost at least 10 % of their
     /// queries, each half as many as the worst, and the others a twentieth of that at most. Or some
     /// got no response at all while others did, in any loop.

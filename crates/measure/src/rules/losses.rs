@@ -6,7 +6,7 @@ use super::generator::{LOOK_AT_INTERFACE, LOOK_AT_RULES, resources};
 use super::host::cpus_for_target;
 use super::path::{long_segments, who_rejects};
 use super::phrases::{
-    larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit,
+    larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit, smaller_answers,
 };
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
@@ -15,6 +15,7 @@ use crate::symptoms::generator::sends_are_forbidden;
 use crate::symptoms::losses::{
     Outages, RateLimited, SignOfLoad, StalledConnections, UnclearOutages, number_lost,
 };
+use crate::symptoms::losses_by_name::large_edns_size;
 use crate::symptoms::server::ServerQueriesDropped;
 use crate::symptoms::{Figures, Symptoms};
 use crate::timeline::OutageKind;
@@ -325,10 +326,17 @@ pub(super) fn without_queue(symptoms: &Symptoms<'_>) -> Option<Finding> {
         share_lost(figures),
         no_queue(figures)
     );
-    let matters = "a server that cannot keep up lets queries wait before it drops them; losses \
-        without waiting come from the path, or from a limit on the rate of each client";
+    let large = match large_edns_size(figures) {
+        Some(_) => ", such as one that drops large answers",
+        None => "",
+    };
+    let matters = format!(
+        "a server that cannot keep up lets queries wait before it drops them; losses without \
+         waiting come from the path{large}, or from a limit on the rate of each client"
+    );
     let diagnosis = Diagnosis::new("losses without a queue", State::Warning, seen, matters)
-        .cures(tenth_of_rate(figures));
+        .cures(tenth_of_rate(figures))
+        .cures(smaller_answers(figures));
     let diagnosis = match scenario.transport {
         Transports::One(Transport::Udp) => diagnosis
             .cure(Cure::trace_path("udp", &scenario.target))
@@ -430,6 +438,7 @@ pub(super) fn steady_losses(symptoms: &Symptoms<'_>) -> Option<Finding> {
                    thread of several that does not answer loses the same share at any rate";
     let diagnosis = Diagnosis::new("steady losses", State::Problem, seen, matters)
         .cures(another_rate(figures))
+        .cures(smaller_answers(figures))
         .cures(lift_rate_limits())
         .cure(more_sources(figures));
     Some(diagnosis.into())

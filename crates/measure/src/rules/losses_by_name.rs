@@ -1,7 +1,7 @@
 //! Rules about names whose queries get no response.
 
 use super::finding::Finding;
-use super::phrases::{dig_at, some_of};
+use super::phrases::{dig_at, smaller_answers, some_of};
 use crate::doctor::{Cure, Diagnosis, State};
 use crate::notation::{count, counted};
 use crate::symptoms::Symptoms;
@@ -23,12 +23,27 @@ pub(super) fn silent_names(symptoms: &Symptoms<'_>) -> Option<Finding> {
             alike.join(" or ")
         ));
     }
-    let matters = "a server without CPU time loses queries for all names alike: these are lost to \
-                   a rule by name of the server or of a device before it, to a zone that is not \
-                   loaded or lame, or to an upstream that is silent; a lower rate changes nothing";
+    if let Some(size) = it.edns_size {
+        seen.push_str(&format!(
+            "; answers that are too large for the path would look the same: EDNS allows {}",
+            counted(size, "octet")
+        ));
+    }
+    let matters = match symptoms.silent_names_look_alike {
+        Some(_) => {
+            "a server without CPU time loses queries for all names alike: these may be lost to a \
+             rule, a zone or an upstream of theirs, or to what meets the same names each time"
+        }
+        None => {
+            "a server without CPU time loses queries for all names alike: these are lost to a \
+             rule by name of the server or of a device before it, to a zone that is not loaded \
+             or lame, or to an upstream that is silent; a lower rate changes nothing"
+        }
+    };
     let shuffled = Cure::throng("--question-order shuffled");
+    let cures = (!it.alike.is_empty()).then_some(shuffled).into_iter();
     let diagnosis = Diagnosis::new("losses by name", State::Problem, seen, matters)
-        .cures((!it.alike.is_empty()).then_some(shuffled))
+        .cures(cures.chain(smaller_answers(&symptoms.figures)))
         .cures(it.names.first().map(|first| {
             let at = dig_at(&symptoms.figures);
             Cure::shell(format!("dig {at} {} {}", first.name, first.qtype))

@@ -8,6 +8,7 @@ use crate::record::EndedBy;
 use crate::scenario::Transports;
 use crate::symptoms::host::SomeHosts;
 use crate::symptoms::instances::SomeInstances;
+use crate::symptoms::losses_by_name::large_edns_size;
 use crate::symptoms::{Figures, Symptoms};
 
 /// Names that are named of a longer list.
@@ -177,6 +178,17 @@ pub(super) fn dig_at(figures: &Figures<'_>) -> String {
     match target.parse::<std::net::SocketAddr>() {
         Ok(address) => format!("@{} -p {}", address.ip(), address.port()),
         Err(_) => format!("@{target}"),
+    }
+}
+
+/// How answers become small enough for any path, where EDNS allows larger ones.
+pub(super) fn smaller_answers(figures: &Figures<'_>) -> Vec<Cure> {
+    match large_edns_size(figures) {
+        Some(_) => vec![
+            Cure::throng("--edns-size 1232"),
+            Cure::throng("--transport tcp"),
+        ],
+        None => Vec::new(),
     }
 }
 

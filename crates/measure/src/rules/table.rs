@@ -141,8 +141,11 @@ static OUTAGES: &[Rule] = rules! {
         silent_if(&[OwnReceiveDrops]), in_every_verdict(),
         unless(&[OwnReceiveDrops, OutOfCpu, LateSends, OutagesOfGenerator, OutagesOfNetwork]),
         does_not_know("whether its link, its host or a limit on its address lost them");
+    "losses by name, turn or size" says(losses_by_name::silent_names)
+        if [SilentNames, SilentNamesLookAlike] => Unknown, in_every_verdict(),
+        does_not_know("whether names, turns or the size of answers decide what is lost");
     "losses by name" says(losses_by_name::silent_names) if [SilentNames] => Server,
-        in_every_verdict(),
+        silent_if(&[SilentNamesLookAlike]), in_every_verdict(),
         does_not_know("whether a rule, a zone or an upstream of these names is the reason");
     "losses by client" says(losses_by_client::losses_of_some_clients)
         if [LossesOfSomeClients] => Unknown, silent_if(&[SilentNames]),

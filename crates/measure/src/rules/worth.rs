@@ -3,6 +3,7 @@
 use super::finding::Conclusion;
 use super::phrases::why_nothing_was_answered;
 use crate::notation::{count, counted, latency, percent};
+use crate::symptoms::losses_by_name::large_edns_size;
 use crate::symptoms::significance::POSSIBLE;
 use crate::symptoms::{Figures, Symptoms};
 
@@ -11,8 +12,12 @@ const QUERIES_WANTED: u64 = 300;
 
 pub(super) fn nothing_answered(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
     let scenario = &symptoms.figures.record.scenario;
+    let smaller = match large_edns_size(&symptoms.figures) {
+        Some(_) => "; answers may be too large for the path: --edns-size 1232",
+        None => "",
+    };
     let advice = format!(
-        "check that a DNS server answers at {} over {}",
+        "check that a DNS server answers at {} over {}{smaller}",
         scenario.target, scenario.transport
     );
     let evidence = why_nothing_was_answered(&symptoms.figures);

@@ -5,7 +5,7 @@ use super::connections::unserved_clients;
 use super::losses::{TURNS_MAX, number_lost, queries_lost};
 use crate::interval::per;
 use crate::losses_by_question::QuestionLosses;
-use crate::scenario::{Arrival, Process, QuestionOrder};
+use crate::scenario::{Arrival, Process, QuestionOrder, Transport};
 
 /// Queries for each name that are enough to tell. Of two names that are asked this often, chance
 /// loses all queries of one and none of the other less than once in 400 times; of more, less often.
@@ -25,7 +25,31 @@ pub(crate) struct SilentNames {
     pub(crate) names: Vec<QuestionLosses>,
     /// What would lose queries for the same names without knowing them; empty where nothing would.
     pub(crate) alike: Vec<LooksAlike>,
+    /// The EDNS size, if answers to them may be too large for the path.
+    pub(crate) edns_size: Option<u64>,
     are_many: bool,
+}
+
+/// The largest EDNS size with which answers are not fragmented on any usual path (DNS flag day
+/// 2020).
+const EDNS_SIZE_SAFE: u64 = 1_232;
+
+/// The EDNS size of queries over UDP, if it allows answers that a path may drop: fragmented ones,
+/// or larger than its MTU.
+pub(crate) fn large_edns_size(figures: &Figures<'_>) -> Option<u64> {
+    let scenario = &figures.record.scenario;
+    let edns = scenario.edns.as_deref().unwrap_or_default();
+    let size: u64 = edns.split(' ').next()?.parse().ok()?;
+    (scenario.transport == Transport::Udp && size > EDNS_SIZE_SAFE).then_some(size)
+}
+
+/// Such names, where something else would look the same: what takes turns as they do, or a path
+/// that drops large answers.
+pub(crate) struct SilentNamesLookAlike;
+
+pub(super) fn silent_names_look_alike(figures: &Figures<'_>) -> Option<SilentNamesLookAlike> {
+    let it = silent_names(figures)?;
+    (!it.alike.is_empty() || it.edns_size.is_some()).then_some(SilentNamesLookAlike)
 }
 
 /// What looks like losses by name where names are asked in turn.
@@ -69,6 +93,7 @@ pub(super) fn silent_names(figures: &Figures<'_>) -> Option<SilentNames> {
         questions: losses.questions,
         names: silent.cloned().collect(),
         alike: looks_alike(figures, (asked.silent, losses.counted)),
+        edns_size: large_edns_size(figures),
         are_many: queries_lost(figures).is_some(),
     })
 }

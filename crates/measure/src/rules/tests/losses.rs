@@ -40,3 +40,21 @@ fn losses_without_a_queue_are_not_called_overload() {
     lose(&mut record, 1_000);
     assert!(met(&record).iter().all(|it| it.topic != topic));
 }
+
+#[test]
+fn losses_of_large_answers_are_a_cause_where_edns_allows_them() {
+    let with = |edns: &str| {
+        let mut record = in_time(10_000.0);
+        lose(&mut record, 5_000);
+        record.scenario.edns = Some(edns.to_owned());
+        format!("{:#?}", told(&record, "losses without a queue"))
+    };
+    let large = with("4096 octets, DO");
+    for words in ["one that drops large answers", "--edns-size 1232"] {
+        assert!(large.contains(words), "{words}: {large}");
+    }
+    let small = with("1232 octets, DO");
+    for words in ["large answers", "--edns-size"] {
+        assert!(!small.contains(words), "{words}: {small}");
+    }
+}

@@ -60,7 +60,7 @@ fn names_in_turn_may_meet_what_takes_turns() {
     record.scenario.questions.choice.order = QuestionOrder::InOrder;
     let alike = "; names were asked in turn, so 1 of 2 back-ends in turn without responses or a \
                  limit of 500 qps would look the same";
-    judged(&record, Limit::Server, alike, "--question-order shuffled");
+    judged(&record, Limit::Unknown, alike, "--question-order shuffled");
     // A limit is a whole number, and evenly spaced queries alone meet it in turn.
     record.scenario.arrival = Arrival::Open {
         rate_qps: 1_001.0,
@@ -68,6 +68,31 @@ fn names_in_turn_may_meet_what_takes_turns() {
         burst: 1,
     };
     assert!(!judge(&record).evidence[0].contains("a limit of"));
+}
+
+#[test]
+fn names_with_answers_that_may_be_too_large_for_the_path_do_not_name_the_server() {
+    let with = |edns: Option<&str>| {
+        let mut record = by_name(&half(), &[(5_000, 5_000), (5_000, 0)]);
+        record.scenario.edns = edns.map(str::to_owned);
+        record
+    };
+    let evidence = "all queries for 1 of 2 names got no response, the others did: n0.example. A; \
+                    answers that are too large for the path would look the same: EDNS allows \
+                    4,096 octets";
+    let large = with(Some("4096 octets, DO"));
+    let verdict = judged(&large, Limit::Unknown, evidence, "--transport tcp");
+    let said = format!("{verdict:?}");
+    assert!(said.contains("--edns-size 1232"), "{verdict:#?}");
+    // Smaller answers pass, and streams carry any.
+    let mut over_tcp = large;
+    over_tcp.scenario.transport = Transport::Tcp.into();
+    for record in [with(Some("1232 octets, DO")), with(None), over_tcp] {
+        let verdict = judged(&record, Limit::Server, "for 1 of 2 names", "n0.example. A");
+        let said = format!("{verdict:?}");
+        assert!(!said.contains("too large"), "{verdict:#?}");
+        assert!(!said.contains("--edns-size"), "{verdict:#?}");
+    }
 }
 
 #[test]

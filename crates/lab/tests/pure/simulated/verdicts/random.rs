@@ -104,7 +104,7 @@ const CAUSES: [Cause; 16] = [
         right: &[
             (Limit::Unknown, "cannot tell a limit of "),
             (Limit::Server, "admits a fixed rate"),
-            (Limit::Server, "or a limit of "),
+            (Limit::Unknown, "or a limit of "),
         ],
     },
     Cause {
@@ -131,7 +131,11 @@ const CAUSES: [Cause; 16] = [
             let sim = sim.plan(|plan| plan.question_source.order = order);
             sim.names(names).silent_names(first..first + silent)
         },
-        right: &[(Limit::Server, "names got no response, the others did")],
+        right: &[
+            (Limit::Server, "names got no response, the others did"),
+            // Where names are asked in order, back-ends in turn look the same.
+            (Limit::Unknown, "in turn without responses"),
+        ],
     },
     Cause {
         name: "a target that is down for a while",
