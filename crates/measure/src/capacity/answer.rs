@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::search::{LongTrials, Search};
 use super::{CapacityPlan, EndedBy, Found, Purpose, Trial, TrialOutcome};
 use crate::limit::Limit;
-use crate::notation::{count, counted, latency, seconds};
+use crate::notation::{count, counted, latency, rate, seconds};
 use crate::statistics::Bootstrap;
 use crate::symptoms::LATENESS_MAX_NS;
 
@@ -130,9 +130,19 @@ impl Answer {
         let Some(trial) = limited.filter(|_| is_blamed) else {
             return;
         };
-        if !self.evidence.contains(&trial.evidence) {
+        // A share of the queries would have been lost at the value that passed, too.
+        let passed = self.value.filter(|_| trial.limit == Limit::Unknown);
+        let seen = match passed.zip(trial.admitted_qps) {
+            Some((passed, admitted_qps)) => format!(
+                "{} were answered, as many in each second, and all of {}: a limit on the rate",
+                rate(admitted_qps),
+                sought.text(passed)
+            ),
+            None => trial.evidence.clone(),
+        };
+        if !self.evidence.contains(&seen) {
             let at = sought.text(trial.value);
-            self.evidence.push(format!("at {at}: {}", trial.evidence));
+            self.evidence.push(format!("at {at}: {seen}"));
         }
         if let Some((long, rate_limit)) = burst {
             self.limit = Limit::Server;
@@ -144,7 +154,9 @@ impl Answer {
                 sought.text(rate_limit)
             ));
         }
-        for advice in trial.advice.iter().take(1).chain([&OBSERVE.to_owned()]) {
+        // Its first advice is another rate, and the search had others.
+        let advice = trial.advice.iter().skip(usize::from(passed.is_some()));
+        for advice in advice.take(1).chain([&OBSERVE.to_owned()]) {
             if !self.advice.contains(advice) {
                 self.advice.push(advice.clone());
             }
@@ -231,12 +243,14 @@ impl Answer {
             Limit::Generator => trial.outcome == TrialOutcome::Generator,
             _ => false,
         };
+        let is_lossy = trial.lost_share > plan.objective.lost_share_max;
+        let no_less_passed = self.value.is_none() && is_lossy;
         self.limit = match trial.limit {
             _ if trial.outcome == TrialOutcome::Generator => Limit::Generator,
             told if is_told => told,
             // Whether the load is the cause is open: less load was not answered either, or the
             // target is gone.
-            _ if trial.lost_share >= 1.0 => Limit::Unknown,
+            _ if trial.lost_share >= 1.0 || no_less_passed => Limit::Unknown,
             // Everything was answered and sent in time, only not as soon as asked for.
             _ => Limit::Server,
         };

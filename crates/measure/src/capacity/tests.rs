@@ -3,6 +3,7 @@
 use super::*;
 use crate::example::{interval, record};
 use crate::limit::Verdict;
+use crate::rules::{judge, situations};
 
 use super::search::{Aim, Bracket, Next};
 
@@ -267,6 +268,13 @@ fn trial(value: f64, latency_ns: u64, limit: Limit) -> (Trial, RunRecord) {
 
 /// The document of a search whose trials of at most `passes` pass, and others end in `limit`.
 fn found(passes: f64, limit: Limit) -> Capacity {
+    found_by(|value| match value <= passes {
+        true => trial(value, 1_000_000, Limit::Rate),
+        false => trial(value, 50_000_000, limit),
+    })
+}
+
+fn found_by(try_value: impl Fn(f64) -> (Trial, RunRecord)) -> Capacity {
     let plan = capacity_plan();
     let mut search = plan.search();
     let mut trials = Vec::new();
@@ -276,10 +284,7 @@ fn found(passes: f64, limit: Limit) -> Capacity {
             Next::Try(value) => value,
             Next::Done(ending) => break ending.into(),
         };
-        let (trial, record) = match value <= passes {
-            true => trial(value, 1_000_000, Limit::Rate),
-            false => trial(value, 50_000_000, limit),
-        };
+        let (trial, record) = try_value(value);
         search.learn(trial.outcome(&plan.search));
         trials.push(trial);
         first.get_or_insert(record);
@@ -353,6 +358,38 @@ fn target_that_answers_all_but_slowly_is_the_limit() {
         low <= 20_000.0 && high > 20_000.0 && high / low < 1.02,
         "{answer:?}"
     );
+}
+
+/// Half of the queries were lost, as many in each second.
+fn steadily_lossy(value: f64) -> (Trial, RunRecord) {
+    let mut record = situations::limited(|_| 5);
+    record.verdict = judge(&record);
+    let objective = capacity_plan().objective;
+    let trial = Trial::new((Purpose::Search, value), &record, &objective, None);
+    (trial, record)
+}
+
+#[test]
+fn steady_losses_are_a_limit_on_the_rate_only_if_less_was_answered() {
+    let answer = found_by(|value| match value <= 500.0 {
+        true => trial(value, 1_000_000, Limit::Rate),
+        false => steadily_lossy(value),
+    });
+    let answer = answer.answer;
+    assert_eq!(answer.limit, Limit::Server, "{answer:#?}");
+    let said = answer.evidence.join("; ");
+    let limit = "500.0 qps were answered, as many in each second, and all of ";
+    assert!(
+        said.contains(limit) && said.contains("a limit on the rate"),
+        "{said}"
+    );
+    let advice = answer.advice.join("; ");
+    assert!(!advice.contains("repeat at half the rate"), "{advice}");
+    // The same share is lost at any rate.
+    let answer = found_by(steadily_lossy).answer;
+    assert_eq!(answer.limit, Limit::Unknown, "{answer:#?}");
+    let said = answer.evidence.join("; ");
+    assert!(said.contains("from the loss of a fixed share"), "{said}");
 }
 
 #[test]
