@@ -158,7 +158,7 @@ symptoms! {
         much if ExchangesFailed::are_many;
 
     /// Over 2 % of the queries were lost in the open loop over UDP, as many were answered in each
-    /// 10 ms or each second, of the run or of its second half, and none waited at the target.
+    /// 10 ms, 100 ms or second, of the run or of its second half, and none waited at the target.
     rate_limited: RateLimited = losses::rate_limited;
     /// Such responses follow the time: they vary less than the same share of the queries would. Or
     /// all were answered at the beginning of the run, and then no share of up to 16 in turn; or

@@ -470,9 +470,8 @@ fn another_rate(figures: &Figures<'_>) -> Option<Cure> {
         ),
     };
     Some(Cure::words(format!(
-        "repeat at {how}: if the same share is lost, a path or a server behind the \
-         target's address does not answer: query these one by one; if fewer are lost, the rate is \
-         limited"
+        "repeat at {how}: if the same share is lost, a path or a server of several is dead; if \
+         less is lost, the rate is limited"
     )))
 }
 

@@ -4,10 +4,7 @@
 //! Where queries are equally spaced, their order is their time, and both look the same.
 
 use super::Figures;
-use super::losses::{
-    PLATEAU, PLATEAU_BINS, PLATEAU_OF_SECONDS, PLATEAU_SECONDS, SECOND_NS, TURNS_MAX, answered_in,
-    turns,
-};
+use super::losses::{SECOND_NS, TURNS_MAX, answered_in, turns, windows};
 use crate::interval::per;
 use crate::scenario::QuestionOrder;
 use crate::statistics::{mean, variance};
@@ -34,12 +31,13 @@ pub(super) fn is_shown(figures: &Figures<'_>, bins: &[Bin], has_burst: bool) -> 
         .timeline
         .as_ref()
         .map_or(1, |it| it.width_ns());
-    let second = (SECOND_NS / width_ns).max(1) as usize;
-    if varies_less(bins, 1, PLATEAU_BINS, PLATEAU)
-        || varies_less(bins, second, PLATEAU_SECONDS, PLATEAU_OF_SECONDS)
+    if windows(width_ns)
+        .into_iter()
+        .any(|it| varies_less(bins, it))
     {
         return true;
     }
+    let second = (SECOND_NS / width_ns).max(1) as usize;
     let is_bucket = has_burst && turns(bins).is_none();
     let is_refilled = || SECOND_NS.is_multiple_of(width_ns) && begins_alike(bins, second);
     (is_bucket || is_refilled()) && !may_be_order(figures)
@@ -47,7 +45,7 @@ pub(super) fn is_shown(figures: &Figures<'_>, bins: &[Bin], has_burst: bool) -> 
 
 /// True if the responses to windows of this many bins vary less than the same share of the queries
 /// in each of them would.
-fn varies_less(bins: &[Bin], length: usize, windows_min: usize, less: f64) -> bool {
+fn varies_less(bins: &[Bin], (length, windows_min, less): (usize, usize, f64)) -> bool {
     let sums = |of: fn(&Bin) -> u64| -> Vec<f64> {
         let windows = bins.chunks_exact(length);
         windows

@@ -29,12 +29,12 @@ const OF_ONE_AGENT: f64 = 0.95;
 const QUEUED: u64 = 2;
 /// Responses scatter this many times less than random losses would leave them: with as many bins
 /// as below, chance does that less than once in a thousand times (chi-squared).
-pub(super) const PLATEAU: f64 = 3.0;
+const PLATEAU: f64 = 3.0;
 /// Bins that are enough to tell.
-pub(super) const PLATEAU_BINS: usize = 50;
+const PLATEAU_BINS: usize = 50;
 /// The same of whole seconds, of which there are fewer.
-pub(super) const PLATEAU_SECONDS: usize = 8;
-pub(super) const PLATEAU_OF_SECONDS: f64 = 10.0;
+const PLATEAU_SECONDS: usize = 8;
+const PLATEAU_OF_SECONDS: f64 = 10.0;
 /// From this share of the windows on, what they have is usual. Of windows with random losses,
 /// at most 0.63 were that alike in 7,200 simulated runs.
 const USUAL: f64 = 0.75;
@@ -306,17 +306,27 @@ pub(super) fn turns(bins: &[Bin]) -> Option<(u64, u64)> {
 }
 
 /// Queries a second that were answered in these bins, if some were lost, and as many were answered
-/// in each bin or each second.
+/// in each bin, each tenth of a second or each second.
 fn plateau_qps(bins: &[Bin], width_ns: u64) -> Option<f64> {
     let (mean, lost) = mean_and_lost(bins)?;
-    let answered: Vec<f64> = bins.iter().map(|it| answered_in(it) as f64).collect();
-    // A token bucket may be filled once a second.
-    let second = (SECOND_NS / width_ns).max(1) as usize;
-    let seconds = answered.chunks_exact(second);
-    let seconds: Vec<f64> = seconds.map(|bins| bins.iter().sum()).collect();
-    let is_plateau = is_plateau(&answered, lost, PLATEAU_BINS, PLATEAU)
-        || is_plateau(&seconds, lost, PLATEAU_SECONDS, PLATEAU_OF_SECONDS);
+    let is_plateau = windows(width_ns).into_iter().any(|(length, number, less)| {
+        let windows = bins.chunks_exact(length);
+        let answered = windows.map(|it| it.iter().map(answered_in).sum::<u64>() as f64);
+        is_plateau(&answered.collect::<Vec<f64>>(), lost, number, less)
+    });
     is_plateau.then(|| mean / (width_ns as f64 / 1e9))
+}
+
+/// Windows by their number of bins, with how many of them tell, and how many times less than random
+/// losses a limit scatters them. A token bucket that is filled all the time evens out what comes in
+/// a tenth of a second; it may also be filled once a second.
+pub(super) fn windows(width_ns: u64) -> [(usize, usize, f64); 3] {
+    let bins = |ns: u64| (ns / width_ns).max(1) as usize;
+    [
+        (1, PLATEAU_BINS, PLATEAU),
+        (bins(SECOND_NS / 10), PLATEAU_BINS, PLATEAU),
+        (bins(SECOND_NS), PLATEAU_SECONDS, PLATEAU_OF_SECONDS),
+    ]
 }
 
 /// Queries answered in a bin on average, and the share that was lost; none if that hardly matters.

@@ -96,6 +96,33 @@ fn as_many_responses_to_more_queries_and_to_fewer_are_a_limit() {
     );
 }
 
+/// A bucket with room for as many queries as it gets in 20 ms.
+#[test]
+fn a_limit_whose_bucket_evens_out_what_comes_in_longer_times_is_found() {
+    let mut record = limited(|_| 5);
+    let mut bins = Vec::new();
+    let mut room = 10_u64;
+    for bin in 0..1_000 {
+        let due = scattered(bin) + scattered(bin + 1_000) / 2;
+        let answered = due.min(room);
+        room = (room - answered + 5).min(10);
+        bins.push((due, answered));
+    }
+    varied(&mut record, |bin| bins[bin as usize]);
+    judged(
+        &record,
+        Limit::Server,
+        "admits a fixed rate",
+        "exempt-clients",
+    );
+    // The same share of what came is none.
+    varied(&mut record, |bin| {
+        let due = bins[bin as usize].0;
+        (due, due / 2)
+    });
+    assert_ne!(judge(&record).limit, Limit::Server, "{:#?}", judge(&record));
+}
+
 #[test]
 fn a_bucket_that_is_filled_each_second_is_a_limit_unless_clients_explain_it() {
     let mut bucket = limited(|bin| if bin % 100 < 50 { 10 } else { 0 });
