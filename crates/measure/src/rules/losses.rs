@@ -418,7 +418,7 @@ pub(super) fn rate_limited(symptoms: &Symptoms<'_>) -> Option<Finding> {
 pub(super) fn steady_losses(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.rate_limited.as_ref()?, &symptoms.figures);
     let from = it.burst_ns.map_or_else(String::new, |burst_ns| {
-        format!(", from {} on", seconds(burst_ns))
+        format!(" from {} on", seconds(burst_ns))
     });
     let turns = it.turns.map_or_else(String::new, |(answered, of)| {
         format!(
@@ -428,11 +428,11 @@ pub(super) fn steady_losses(symptoms: &Symptoms<'_>) -> Option<Finding> {
         )
     });
     let seen = format!(
-        "{} of the queries were lost, as many in each second{from}, and {}: cannot tell a limit \
-         of {} from the loss of a fixed share{turns}",
-        share(number_lost(figures), figures.counts.offered),
-        none_waited(it, figures),
+        "cannot tell a limit of {} from the loss of a fixed share{turns}: {} of the queries were \
+         lost, as many in each second{from}, and {}",
         rate(it.admitted_qps),
+        share(number_lost(figures), figures.counts.offered),
+        none_waited(it, figures)
     );
     let matters = "a limit admits as many queries a second at any rate; a path, a back-end or a \
                    thread of several that does not answer loses the same share at any rate";
@@ -454,7 +454,7 @@ fn none_waited(it: &RateLimited, figures: &Figures<'_>) -> String {
         ),
     };
     format!(
-        "none waited there: p50 {} against the shortest {}{truncated}",
+        "none waited at the target: p50 {} against the shortest {}{truncated}",
         latency(it.p50_ns as f64),
         latency(it.shortest_ns as f64)
     )

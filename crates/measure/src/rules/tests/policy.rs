@@ -50,8 +50,8 @@ const CANNOT_TELL: &str = "cannot tell a limit of 500.0 qps from the loss of a f
 fn a_share_lost_in_turn_and_a_limit_look_alike_at_one_rate() {
     let same = limited(|_| 5);
     let evidence = format!(
-        "50.00 % of the queries were lost, as many in each second, and none waited there: p50 \
-         100.0 us against the shortest 100.0 us: {CANNOT_TELL}"
+        "{CANNOT_TELL}: 50.00 % of the queries were lost, as many in each second, and none waited \
+         at the target: p50 100.0 us against the shortest 100.0 us"
     );
     let verdict = judged(
         &same,
@@ -150,10 +150,8 @@ fn a_burst_and_a_share_that_is_not_of_turns_are_a_limit() {
     let other = burst(|bin| 5 + u64::from(bin % 4 == 0));
     judged(&other, Limit::Server, evidence, "exempt-clients");
     // One of two back-ends that died after 2 s answers in turn.
-    let evidence = format!(
-        "as many in each second, from 2.00 s on, and none waited there: p50 \
-        100.0 us against the shortest 100.0 us: {CANNOT_TELL}"
-    );
+    let share = "40.00 % of the queries were lost, as many in each second from 2.00 s on";
+    let evidence = format!("{CANNOT_TELL}: {share}");
     judged(&burst(|_| 5), Limit::Unknown, &evidence, "half the rate");
 }
 
