@@ -265,8 +265,8 @@ fn lossy_path(records: &[&RunRecord]) -> Option<Diagnosis> {
         rate(high.0)
     );
     let matters = "an overloaded server and a limit on the rate lose more the more is asked; the \
-                   same share of everything is lost by a path, or dropped by a rule of the target \
-                   on a share of the queries";
+                   same share of everything is lost by a path, by a server of several that is \
+                   dead, or by a rule of the target on a share of the queries";
     let cures = [
         Cure::trace_path("udp", &low.2.scenario.target),
         Cure::words("--observe the server: its own count of queries shows how many reached it"),

@@ -87,6 +87,13 @@ fn the_same_share_lost_at_two_rates_is_the_paths() {
     );
     assert!(of_runs(&[&slow, &at(20_000.0, 20_000)]).is_empty());
     assert!(of_runs(&[&slow, &at(12_000.0, 2_000)]).is_empty());
+    // Each second query is lost, at any rate; or one rate is admitted, and half of it has no loss.
+    let (steady, mut half) = (limited(|_| 5), limited(|_| 5));
+    half.scenario.arrival = in_time(500.0).scenario.arrival;
+    assert_eq!(of_runs(&[&steady, &half])[0].topic, "path");
+    let mut kept = limited(|_| 10);
+    kept.scenario.arrival = in_time(500.0).scenario.arrival;
+    assert!(of_runs(&[&steady, &kept]).is_empty());
     // Where a run shows why, that is the reason in both.
     let drops = server(15_000.0, &[("queries.dropped", SeriesKind::Counter, 200.0)]);
     let both = [slow, fast].map(|record| observing(record, std::slice::from_ref(&drops)));
