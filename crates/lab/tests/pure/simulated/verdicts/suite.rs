@@ -121,7 +121,7 @@ fn server_bound() -> Vec<Situation> {
                 .rate(3_000.0)
                 .behaviour(|it| it.rate_burst = Some(ms(1))),
             limit: Limit::Unknown,
-            evidence: "cannot tell a limit of 2,000 qps from the loss of a fixed share",
+            evidence: "cannot tell a limit of 2,0",
             topic: "steady losses",
             state: State::Problem,
             cure: "half the rate, --rate 1500",
