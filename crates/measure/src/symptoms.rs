@@ -161,8 +161,7 @@ symptoms! {
     /// 10 ms, 100 ms or second, of the run or of its second half, and none waited at the target.
     rate_limited: RateLimited = losses::rate_limited;
     /// Such responses follow the time: they vary less than the same share of the queries would. Or
-    /// all were answered at the beginning of the run, and then no share of up to 16 in turn; or
-    /// all in one part of each second; while all clients lost alike.
+    /// all were answered in one part of each second, while all clients lost alike.
     admitted_by_time: AdmittedByTime = losses::admitted_by_time;
     /// Names, of several that were asked in turn at least five times each, that lost 95 % of their
     /// queries, and half of all that were lost, while the others lost 5 % at most. Much: over 0.1 %

@@ -4,7 +4,7 @@
 //! Where queries are equally spaced, their order is their time, and both look the same.
 
 use super::Figures;
-use super::losses::{SECOND_NS, TURNS_MAX, answered_in, turns, windows};
+use super::losses::{SECOND_NS, TURNS_MAX, answered_in, windows};
 use crate::interval::per;
 use crate::scenario::QuestionOrder;
 use crate::statistics::{mean, variance};
@@ -22,10 +22,10 @@ const SECONDS_ALIKE: f64 = 0.9;
 /// Queries in a row that are all answered only by what does not take turns.
 const IN_A_ROW: u64 = 3 * TURNS_MAX;
 
-/// True if as many were answered while the number of queries varied; or if all were answered at
-/// the beginning of the run or at one part of each second, which neither turns nor the order of
-/// clients or names explains.
-pub(super) fn is_shown(figures: &Figures<'_>, bins: &[Bin], has_burst: bool) -> bool {
+/// True if as many were answered while the number of queries varied; or if all were answered in
+/// one part of each second, which the order of clients or names does not explain. That all were
+/// answered at the beginning of the run shows nothing: a back-end may have died then.
+pub(super) fn is_shown(figures: &Figures<'_>, bins: &[Bin]) -> bool {
     let width_ns = figures
         .record
         .timeline
@@ -38,9 +38,7 @@ pub(super) fn is_shown(figures: &Figures<'_>, bins: &[Bin], has_burst: bool) -> 
         return true;
     }
     let second = (SECOND_NS / width_ns).max(1) as usize;
-    let is_bucket = has_burst && turns(bins).is_none();
-    let is_refilled = || SECOND_NS.is_multiple_of(width_ns) && begins_alike(bins, second);
-    (is_bucket || is_refilled()) && !may_be_order(figures)
+    SECOND_NS.is_multiple_of(width_ns) && begins_alike(bins, second) && !may_be_order(figures)
 }
 
 /// True if the responses to windows of this many bins vary less than the same share of the queries

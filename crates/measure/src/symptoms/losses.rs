@@ -275,13 +275,12 @@ fn find_rate_limited(figures: &Figures<'_>) -> Option<RateLimited> {
     let (from, admitted_qps) = find(plateau_qps).or_else(|| find(usual_qps))?;
     let (truncated, responses) = (figures.counts.truncated, figures.counts.responses);
     let are_many = significance::is_above(truncated, responses, TRUNCATED_MIN);
-    let has_burst = from > 0 && burst > 0;
     Some(RateLimited {
         truncated: if are_many { truncated } else { 0 },
         admitted_qps,
-        burst_ns: has_burst.then(|| burst as u64 * timeline.width_ns()),
+        burst_ns: (from > 0 && burst > 0).then(|| burst as u64 * timeline.width_ns()),
         turns: turns(&bins[from..]),
-        follows_time: follows_time::is_shown(figures, &bins[from..], has_burst),
+        follows_time: follows_time::is_shown(figures, &bins[from..]),
         p50_ns: figures.service_p50_ns.unwrap_or(0),
         shortest_ns: figures.path_ns.unwrap_or(0),
     })
@@ -293,7 +292,7 @@ pub(super) fn answered_in(bin: &Bin) -> u64 {
 
 /// Queries answered of how many at most `TURNS_MAX`, where that is the share in these bins. A load
 /// without peaks does not distinguish it from a fixed rate.
-pub(super) fn turns(bins: &[Bin]) -> Option<(u64, u64)> {
+fn turns(bins: &[Bin]) -> Option<(u64, u64)> {
     let due: u64 = bins.iter().map(|bin| bin.due).sum();
     let answered: u64 = bins.iter().map(answered_in).sum();
     let apart = (due as f64 * TURNS_APART).max(1.0);
