@@ -20,12 +20,14 @@ pub(crate) mod losses;
 pub(crate) mod losses_by_client;
 pub(crate) mod losses_by_name;
 pub(crate) mod path;
+mod plateau;
 pub(crate) mod scrapes;
 pub(crate) mod server;
 pub(crate) mod service;
 pub(crate) mod set_up;
 pub(crate) mod significance;
 mod stalls;
+pub(crate) mod steps;
 pub(crate) mod tail;
 pub(crate) mod unserved;
 pub(crate) mod worth;
@@ -251,8 +253,8 @@ symptoms! {
     /// agents, or of one that is later than the others.
     late_sends: LateSends = generator::late_sends;
     /// More than 0.1 % of the queries that left got no response, and nothing on this host explains
-    /// it: drops, waits for a CPU that the target shares, or bursts of queries sent late, unless the
-    /// queries were lost in a few spans in which these were no longer than at other times.
+    /// it: drops, waits for a CPU that the target shares, or bursts of queries sent late, unless
+    /// the queries were lost in a few spans in which these were no longer than at other times.
     losses_beyond_generator: LossesBeyondGenerator = losses::beyond_generator;
     /// Agents that sent later than 1 ms and four times the median of all agents.
     late_agents: LateAgents = generator::late_agents;

@@ -15,7 +15,7 @@ use crate::limit::Limit;
 use crate::notation::{fraction, latency, percent};
 use crate::record::RunRecord;
 use crate::symptoms::Symptoms;
-use crate::symptoms::host::{target_starved_from, target_waited_ns};
+use crate::symptoms::host::target_starved_from;
 use crate::symptoms::losses::BURST_QUERIES;
 use crate::symptoms::service::others_on_host;
 use crate::timeline::outages::OutageKind;
@@ -235,7 +235,7 @@ fn of_starved_target(symptoms: &Symptoms<'_>) -> Option<Excuse> {
     }
     let host = others_on_host(figures)?;
     let is_here = host.is_target_here || figures.record.self_test;
-    let is_unknown = target_waited_ns(figures).is_none();
+    let is_unknown = figures.target_waited_ns().is_none();
     (is_here && is_unknown && host.others_cpus() >= OTHERS).then(|| {
         let others = host.others_text();
         Excuse::Host(format!("{others}, which the target on it may have needed"))

@@ -4,7 +4,8 @@ use super::finding::{Conclusion, Finding};
 use super::phrases::{attempts_by_cause, plain};
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{chosen, count, counted, decimal, latency, per_second, share};
-use crate::symptoms::set_up::{SlowestStep, is_short_of_connections, slowest_step};
+use crate::symptoms::set_up::is_short_of_connections;
+use crate::symptoms::steps::{SlowestStep, slowest_step};
 use crate::symptoms::{Figures, Symptoms};
 
 /// Connections a second that were opened.

@@ -166,6 +166,19 @@ impl<'a> Figures<'a> {
         self.record.self_test || address.is_ok_and(|address| address.ip().is_loopback())
     }
 
+    /// How long a target on this host waited for CPUs; none if that is unknown.
+    pub(crate) fn target_waited_ns(&self) -> Option<u64> {
+        let record = self.record;
+        match record.self_test {
+            true => record.responder.and_then(|it| it.cpu_wait_ns),
+            false => record
+                .host_use
+                .as_ref()
+                .filter(|host| host.is_target_here)
+                .and_then(|host| host.target_wait_ns),
+        }
+    }
+
     /// Queries travel in datagrams: counters of UDP may be of this run.
     pub(crate) fn has_datagrams(&self) -> bool {
         let transport = self.record.scenario.transport;

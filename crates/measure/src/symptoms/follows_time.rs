@@ -1,10 +1,11 @@
 //! Whether a fixed rate of responses follows the time, as a limit on the rate does, or may be a
 //! fixed share of the queries: such as that of paths or back-ends in turn, one of which is dead.
 //!
-//! Where queries are equally spaced, their order is their time, and both look the same.
+//! Where queries are equally spaced, their order is their time, and both look the same, unless the
+//! share is one that nothing in turn has.
 
 use super::Figures;
-use super::losses::{SECOND_NS, TURNS_MAX, answered_in, windows};
+use super::plateau::{SECOND_NS, TURNS_MAX, answered_in, turns, windows};
 use crate::interval::per;
 use crate::scenario::QuestionOrder;
 use crate::statistics::{mean, variance};
@@ -22,8 +23,19 @@ const SECONDS_ALIKE: f64 = 0.9;
 /// Queries in a row that are all answered only by what does not take turns.
 const IN_A_ROW: u64 = 3 * TURNS_MAX;
 
-/// True if as many were answered while the number of queries varied; or if all were answered in
-/// one part of each second, which the order of clients or names does not explain. That all were
+/// Of up to that many in turn, some may lose a few more by chance...
+const USUAL_TURNS_MAX: u64 = 8;
+/// ... which changes the share by this part of the queries at most, if what is answered varies ten
+/// times less than such a loss would make it...
+const BY_CHANCE: f64 = 0.005;
+const LESS_THAN_CHANCE: f64 = 10.0;
+/// ... in windows of so many queries, and in so many of them.
+const WINDOW_QUERIES: f64 = 1_000.0;
+const WINDOWS_MIN: usize = 4;
+
+/// True if as many were answered while the number of queries varied; or if a share was that nothing
+/// in turn answers, or all were answered in one part of each second, neither of which the order of
+/// clients or names explains. That all were
 /// answered at the beginning of the run shows nothing: a back-end may have died then.
 pub(super) fn is_shown(figures: &Figures<'_>, bins: &[Bin]) -> bool {
     let width_ns = figures
@@ -38,7 +50,26 @@ pub(super) fn is_shown(figures: &Figures<'_>, bins: &[Bin]) -> bool {
         return true;
     }
     let second = (SECOND_NS / width_ns).max(1) as usize;
-    SECOND_NS.is_multiple_of(width_ns) && begins_alike(bins, second) && !may_be_order(figures)
+    let is_by_second = || SECOND_NS.is_multiple_of(width_ns) && begins_alike(bins, second);
+    (is_no_turn(bins) || is_by_second()) && !may_be_order(figures)
+}
+
+/// True if the responses hardly vary, and no number of parts in turn answers such a share.
+fn is_no_turn(bins: &[Bin]) -> bool {
+    let sum = |bins: &[Bin], of: fn(&Bin) -> u64| bins.iter().map(of).sum::<u64>() as f64;
+    let each = per(sum(bins, |bin| bin.due), bins.len() as f64);
+    let length = (WINDOW_QUERIES / each.max(1.0)).ceil() as usize;
+    // The first window has what a bucket held at the beginning.
+    let bins = bins.get(length..).unwrap_or_default();
+    let (due, answered) = (sum(bins, |bin| bin.due), sum(bins, answered_in));
+    let windows = bins.chunks_exact(length).map(|it| sum(it, answered_in));
+    let windows: Vec<f64> = windows.collect();
+    let by_chance = BY_CHANCE * each * length as f64;
+    let is_even = variance(&windows).is_some_and(|it| it < by_chance / LESS_THAN_CHANCE);
+    let share = per(answered, due);
+    let mut usual = (2..=USUAL_TURNS_MAX).flat_map(|of| (1..of).map(move |part| (part, of)));
+    let is_turn = usual.any(|(part, of)| (share - part as f64 / of as f64).abs() <= BY_CHANCE);
+    windows.len() >= WINDOWS_MIN && is_even && !is_turn && turns(bins).is_none()
 }
 
 /// True if the responses to windows of this many bins vary less than the same share of the queries

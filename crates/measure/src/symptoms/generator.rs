@@ -6,8 +6,8 @@ use super::Figures;
 use super::figures::BUSY_SHARE_WHEN_LATE;
 use super::host::has_quota_used_up;
 use super::losses::LOSS_MAX;
-use super::set_up;
 use super::significance;
+use super::steps;
 use crate::agent_counts::AgentCounts;
 use crate::counts::{NotSent, SendFailures};
 use crate::facts::WorkerFacts;
@@ -72,7 +72,7 @@ pub(super) fn out_of_cpu(figures: &Figures<'_>) -> Option<OutOfCpu> {
     };
     // In an open loop, a worker whose queries left in time is short of nothing. Those that waited
     // for a client left late without it.
-    let waits_for_clients = set_up::are_clients_too_few(figures);
+    let waits_for_clients = steps::are_clients_too_few(figures);
     let all = figures.record.workers.iter().enumerate();
     let workers = all.filter(|(worker, it)| {
         closed || late(*worker) && (!waits_for_clients || it.busy_share() >= limit)

@@ -171,7 +171,7 @@ pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<T
         return None;
     }
     let host = service::others_on_host(figures)?;
-    let waited = per(target_waited_ns(figures)? as f64, host.wall_ns as f64);
+    let waited = per(figures.target_waited_ns()? as f64, host.wall_ns as f64);
     let others = host.others_cpus();
     // Threads of a busy target also wait for each other, and for the generator.
     let are_cause = others >= OTHERS_MIN && others >= OTHERS_OF_WAITED * waited;
@@ -186,19 +186,6 @@ impl RunRecord {
     /// other processes kept busy; none if it did not, or that is unknown.
     pub fn target_waited_for_others(&self) -> Option<f64> {
         target_starved_from(&Figures::of(self), 0.0).map(|it| it.waited)
-    }
-}
-
-/// How long a target on this host waited for CPUs; none if that is unknown.
-pub(crate) fn target_waited_ns(figures: &Figures<'_>) -> Option<u64> {
-    let record = figures.record;
-    match record.self_test {
-        true => record.responder.and_then(|it| it.cpu_wait_ns),
-        false => record
-            .host_use
-            .as_ref()
-            .filter(|host| host.is_target_here)
-            .and_then(|host| host.target_wait_ns),
     }
 }
 

@@ -9,8 +9,9 @@
 
 use super::Figures;
 use super::losses::{self, SignOfLoad};
-use super::set_up::{self, SlowestStep};
+use super::set_up;
 use super::significance::{self, Share};
+use super::steps::{self, SlowestStep};
 use crate::interval::per;
 use crate::scenario::Arrival;
 
@@ -214,7 +215,7 @@ fn slots_unused(figures: &Figures<'_>, usable: u64) -> Load {
     if set_up::is_connect_rate_held(figures) {
         return Load::RateHeld(RateHeld::Connections);
     }
-    let step = set_up::slowest_step(figures);
+    let step = steps::slowest_step(figures);
     match step.filter(|_| set_up::is_set_up_limit(figures, usable)) {
         None => Load::Unclear,
         Some(step) if step.is_queued() => Load::FellBehind(FellBehind::SetUp(step)),
@@ -226,8 +227,8 @@ fn open_loop(figures: &Figures<'_>, asked: f64) -> Load {
     if set_up::is_connect_rate_held(figures) && set_up::are_connections_missing(figures) {
         return Load::RateHeld(RateHeld::Connections);
     }
-    let step = set_up::slowest_step(figures);
-    if let Some(step) = step.filter(|_| set_up::are_clients_too_few(figures)) {
+    let step = steps::slowest_step(figures);
+    if let Some(step) = step.filter(|_| steps::are_clients_too_few(figures)) {
         return Load::FewSlots(FewSlots::SetUp(step));
     }
     if let Some(behind) = overloaded(figures) {

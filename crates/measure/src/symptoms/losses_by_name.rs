@@ -2,7 +2,8 @@
 
 use super::Figures;
 use super::connections::unserved_clients;
-use super::losses::{TURNS_MAX, number_lost, queries_lost};
+use super::losses::{number_lost, queries_lost};
+use super::plateau::TURNS_MAX;
 use crate::interval::per;
 use crate::losses_by_question::QuestionLosses;
 use crate::scenario::{Arrival, Process, QuestionOrder, Transport};

@@ -4,17 +4,17 @@
 use super::Figures;
 use super::connections::{listen_queue_full, number_in};
 use super::load::RATE_HELD;
-use super::losses::{PLATEAU_RESPONSES, WAITING_MIN, is_plateau};
+use super::losses::WAITING_MIN;
 use super::path::own_segments;
+use super::plateau::{PLATEAU_RESPONSES, is_plateau};
 use super::significance;
+use super::steps::{ACCOUNTED, SlowestStep, slowest_step};
 use crate::histogram::Histogram;
 use crate::interval::{Interval, per};
 use crate::statistics::{mean, variance};
 
 /// More failed attempts than this share, and they are what the run shows.
 const FAILED_MAX: f64 = 0.001;
-/// From this share of what is possible on, set-up and queries together account for the clients.
-const ACCOUNTED: f64 = 0.9;
 /// From this share of the attempts on, those that were turned away are a symptom...
 const TURNED_AWAY_MIN: f64 = 0.01;
 /// ... if some were, and others were not, in this share of the seconds with attempts, and in as
@@ -35,8 +35,6 @@ const PLATEAU_OF_INTERVALS: f64 = 5.0;
 /// Attempts vary if they scatter this many times more than what was admitted of them: of a share,
 /// both scatter alike.
 const VARIED: f64 = 1.3;
-/// Times to set up a connection contain a queue from this many times the shortest on.
-const QUEUED: u64 = 2;
 
 pub(crate) struct ConnectionsOnly;
 pub(crate) struct NothingOpened;
@@ -51,14 +49,6 @@ pub(crate) struct ClientsInUse {
 /// The step of setting up a connection that took longest, and that it contained a queue.
 pub(crate) struct SetUpQueued {
     pub(crate) step: SlowestStep,
-}
-
-/// The step of setting up connections on which clients spent most time.
-#[derive(Clone, Copy)]
-pub(crate) struct SlowestStep {
-    pub(crate) name: &'static str,
-    pub(crate) p50_ns: u64,
-    pub(crate) shortest_ns: u64,
 }
 
 pub(super) fn connections_only(figures: &Figures<'_>) -> Option<ConnectionsOnly> {
@@ -122,43 +112,10 @@ pub(super) fn is_set_up_limit(figures: &Figures<'_>, usable: u64) -> bool {
     mostly && are_all && slowest_step(figures).is_some()
 }
 
-/// True if the clients of an open loop, of one query a connection, spent all their time on setting
-/// up connections and on those queries, none of which waited in a queue: others waited here, for a
-/// client that had time.
-pub(super) fn are_clients_too_few(figures: &Figures<'_>) -> bool {
-    let scenario = &figures.record.scenario;
-    let is_one_each = scenario.connections.queries_max == Some(1);
-    let service = &figures.record.total.distributions.service;
-    let asking = per(service.sum_ns() as f64, figures.record.measured_ns as f64);
-    let are_all = figures.record.setting_up_mean() + asking >= ACCOUNTED * scenario.clients as f64;
-    let has_waited = |times: &Histogram| {
-        let both = times.percentile(0.5).zip(times.min_ns());
-        both.is_none_or(|(p50_ns, shortest_ns)| p50_ns >= QUEUED * shortest_ns)
-    };
-    let is_queued = slowest_step(figures).is_none_or(|it| it.is_queued()) || has_waited(service);
-    is_one_each && figures.record.is_open_loop() && are_all && !is_queued
-}
-
 pub(super) fn set_up_queued(figures: &Figures<'_>) -> Option<SetUpQueued> {
     let is_busy = clients_in_use(figures).is_some_and(|it| it.waiting.is_none());
     let step = slowest_step(figures).filter(|_| is_busy)?;
     step.is_queued().then_some(SetUpQueued { step })
-}
-
-pub(crate) fn slowest_step(figures: &Figures<'_>) -> Option<SlowestStep> {
-    let steps = figures.record.total.distributions.connections.steps();
-    let (name, times) = steps.into_iter().max_by_key(|(_, times)| times.sum_ns())?;
-    Some(SlowestStep {
-        name,
-        p50_ns: times.percentile(0.5)?,
-        shortest_ns: times.min_ns()?,
-    })
-}
-
-impl SlowestStep {
-    pub(crate) fn is_queued(&self) -> bool {
-        self.p50_ns >= QUEUED * self.shortest_ns
-    }
 }
 
 /// True if over 0.1 % of the queries waited for a connection until they timed out.

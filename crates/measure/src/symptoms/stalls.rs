@@ -5,7 +5,6 @@
 //! an outage. What is known of a span are the generator's own waits.
 
 use super::Figures;
-use super::host::target_waited_ns;
 use crate::interval::Interval;
 
 /// A worker that takes no turn for this long is booked as not scheduled.
@@ -88,7 +87,7 @@ pub(super) fn length_ns(spans: &[Span]) -> u64 {
 /// The target waited for CPUs less than half as long as these spans are: in the whole run, or in
 /// the time around them, where it was observed.
 pub(super) fn has_not_waited(figures: &Figures<'_>, spans: &[Span]) -> bool {
-    let waited_ns = [target_waited_ns(figures), waited_around_ns(figures, spans)];
+    let waited_ns = [figures.target_waited_ns(), waited_around_ns(figures, spans)];
     let least_ns = waited_ns.into_iter().flatten().min();
     least_ns.is_some_and(|it| PART * it < length_ns(spans))
 }
@@ -186,7 +185,7 @@ fn is_usual(figures: &Figures<'_>, spans: &[Span], waits: &[u64]) -> bool {
 pub(super) fn waits_as_target(figures: &Figures<'_>) -> bool {
     let workers = figures.record.workers.iter();
     let own_ns: Option<u64> = workers.map(|it| it.cpu_wait_ns).sum();
-    match (own_ns, target_waited_ns(figures)) {
+    match (own_ns, figures.target_waited_ns()) {
         (Some(own_ns), Some(target_ns)) => PART * own_ns >= target_ns,
         (None, Some(_)) => false,
         (own_ns, None) => own_ns.is_some() || !figures.target_shares_cpus(),

@@ -149,9 +149,51 @@ fn losses_that_begin_later_are_no_sign_of_a_bucket() {
     let share = "40.00 % of the queries were lost, as many in each second from 2.00 s on";
     let evidence = format!("{CANNOT_TELL}: {share}");
     judged(&later(|_| 5), Limit::Unknown, &evidence, "half the rate");
-    let evidence = "cannot tell a limit of 525.0 qps from the loss of a fixed share: 38.00 %";
-    let other = later(|bin| 5 + u64::from(bin % 4 == 0));
-    judged(&other, Limit::Unknown, evidence, "half the rate");
+}
+
+#[test]
+fn an_even_share_that_nothing_in_turn_has_is_a_limit() {
+    // 525 and 590 of 1,000 from the beginning or later, and from all clients alike.
+    let evenly = |bin: u64, of_hundred: u64| (bin + 1) * of_hundred / 10 - bin * of_hundred / 10;
+    let limit = |of_hundred: u64, from: u64| {
+        let full = move |bin| {
+            if bin < from {
+                10
+            } else {
+                evenly(bin, of_hundred)
+            }
+        };
+        let mut record = limited(full);
+        clients(&mut record, true);
+        record
+    };
+    for (of_hundred, from) in [(59, 0), (59, 200), (53, 0), (18, 0)] {
+        let evidence = format!("admits a fixed rate: {of_hundred}0.0 qps");
+        judged(
+            &limit(of_hundred, from),
+            Limit::Server,
+            &evidence,
+            "exempt-clients",
+        );
+    }
+    // 4 of 7 in turn, and 2 of 3 beside losses by chance, have such shares; so have clients.
+    let mut sevenths = limited(|bin| (bin + 1) * 40 / 7 - bin * 40 / 7);
+    clients(&mut sevenths, true);
+    judged(
+        &sevenths,
+        Limit::Unknown,
+        "cannot tell a limit of 571",
+        "half the rate",
+    );
+    let mut chance = limited(|bin| {
+        let answered = (bin + 1) * 20 / 3 - bin * 20 / 3;
+        answered - u64::from(scattered(bin) < 3).min(answered)
+    });
+    clients(&mut chance, true);
+    assert_ne!(judge(&chance).limit, Limit::Server, "{:#?}", judge(&chance));
+    let mut some = limit(59, 0);
+    clients(&mut some, false);
+    assert_ne!(judge(&some).limit, Limit::Server, "{:#?}", judge(&some));
 }
 
 #[test]
