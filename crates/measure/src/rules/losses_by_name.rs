@@ -26,7 +26,7 @@ pub(super) fn silent_names(symptoms: &Symptoms<'_>) -> Option<Finding> {
     if let Some(size) = it.edns_size {
         seen.push_str(&format!(
             "; answers that are too large for the path would look the same: EDNS allows {}",
-            counted(size, "octet")
+            counted(size, "byte")
         ));
     }
     let matters = match symptoms.silent_names_look_alike {

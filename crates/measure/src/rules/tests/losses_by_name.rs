@@ -79,7 +79,7 @@ fn names_with_answers_that_may_be_too_large_for_the_path_do_not_name_the_server(
     };
     let evidence = "all queries for 1 of 2 names got no response, the others did: n0.example. A; \
                     answers that are too large for the path would look the same: EDNS allows \
-                    4,096 octets";
+                    4,096 bytes";
     let large = with(Some("4096 octets, DO"));
     let verdict = judged(&large, Limit::Unknown, evidence, "--transport tcp");
     let said = format!("{verdict:?}");
