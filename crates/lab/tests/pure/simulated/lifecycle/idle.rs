@@ -88,13 +88,16 @@ fn connection_that_the_target_closes_is_opened_again_at_once_or_on_demand() {
         let run = closes_idle(rarely_asking(transport)).run();
         assert_opened(&run, transport, 10);
         let connections = run.record.connections();
-        assert_eq!(connections.ended_by_target(), 10, "{transport}");
+        // A server of QUIC says nothing when its idle timeout is over.
+        let ended = connections.ended_by_target() + connections.ended_by_silence();
+        assert_eq!(ended, 10, "{transport}");
 
         // Without an idle timeout of its own the client stays connected.
         let sim = rarely_asking(transport).plan(|plan| plan.connections.idle_timeout = None);
         let run = closes_idle(sim).run();
         let connections = run.record.connections();
-        assert!(connections.ended_by_target() > 20, "{connections:?}");
+        let ended = connections.ended_by_target() + connections.ended_by_silence();
+        assert!(ended > 20, "{connections:?}");
         assert_eq!(run.responses(), 10, "{transport}");
     }
 }
