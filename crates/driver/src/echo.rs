@@ -319,6 +319,30 @@ mod tests {
     }
 
     #[test]
+    fn a_host_replies_with_the_number_of_the_request() {
+        use std::net::{Ipv4Addr, Ipv6Addr};
+        const PATIENCE: Duration = Duration::from_secs(60);
+        for target in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+        ] {
+            let Ok(socket) = EchoSocket::open(target, Some(target)) else {
+                eprintln!("not tried with {target}: this host does not allow it");
+                continue;
+            };
+            socket.send(70_007).unwrap();
+            let mut replies = Vec::new();
+            // A raw socket sees the request too.
+            while replies.is_empty() {
+                assert!(wait_for([socket.fd.as_fd()], Some(PATIENCE))[0], "{target}");
+                replies = socket.replies().unwrap();
+            }
+            assert_eq!(replies.len(), 1);
+            assert_eq!(replies[0].0, 70_007, "{target}");
+        }
+    }
+
+    #[test]
     fn checksum_is_that_of_rfc_1071() {
         // Its example, in section 3.
         let sum = checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
