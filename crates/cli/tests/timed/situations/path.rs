@@ -314,7 +314,7 @@ fn filter(end: &Namespace, hook: &str, rule: &str) {
     execute(end, &format!("nft add rule inet test filter {rule}"));
 }
 
-/// Looks for the target before, and sends it echo requests meanwhile: twenty.
+/// Looks for the target before, and sends it ten echo requests a second meanwhile.
 fn echoing(wire: &Wire, load: Load) -> Ran {
     let load = load.preflight().plan(|plan| plan.timeout = ms(1_000));
     wire.run(load, |_| {}, |_| {})
@@ -359,7 +359,9 @@ fn a_path_that_loses_echo_requests_too_loses_the_queries() {
     expected.check_alone(|| {
         let wire = Wire::lay();
         filter(&wire.far, "prerouting", "numgen random mod 10 < 4 drop");
-        echoing(&wire, load(Transport::Udp))
+        // Of fewer, too few may be lost to show anything.
+        let load = load(Transport::Udp).plan(|plan| plan.duration = Some(ms(8_000)));
+        echoing(&wire, load)
     });
 }
 
