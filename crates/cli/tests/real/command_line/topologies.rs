@@ -256,11 +256,16 @@ fn topologies_are_cells_whose_lines_account_for_their_losses() {
     let counts = &record.total.counts;
     let lost = line.to_far.lost_total() + line.to_near.lost_total();
     assert!(line.to_far.adds_up() && line.to_near.adds_up());
-    // Beside the queries, the server was looked at before the run, and asked for its version.
+    // Beside the queries, the server was looked at before the run, asked for its version, and sent
+    // echo requests, of which those after the last reply are not in the record.
+    let echoes = record.network.echo.as_ref().unwrap().sent;
     let others = line.to_far.packets + line.to_far.not_read - counts.sent;
     let unanswered = counts.sent - counts.responses;
     assert!(unanswered > 0 && unanswered <= lost && lost <= unanswered + others);
-    assert!(others < 20, "{others}");
+    assert!(
+        (echoes..echoes + 20).contains(&others),
+        "{others}, {echoes}"
+    );
     assert!(record.total.distributions.service.min_ns() >= Some(6_000_000));
     // What the server counted is what came out of the line.
     let arrived = grown(&record, "bind", "queries").unwrap() as u64;
