@@ -228,6 +228,8 @@ impl Worker {
 
     /// Handles one delivery on a socket that this worker opened, unless it has finished. Queries
     /// are sent after it only if it `sends`.
+    // Left to the compiler, a change in any crate below decides it.
+    #[inline(always)]
     pub(crate) fn handle(&mut self, driver: &mut impl Driver, received: &Received, sends: bool) {
         let owner = self.population.owners.get(received.socket.index as usize);
         let Some(&owner) = owner.filter(|_| !self.is_finished()) else {

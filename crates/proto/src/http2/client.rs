@@ -304,6 +304,8 @@ impl Http2Client {
     /// # Errors
     /// The peer violated the protocol. `out` has a GOAWAY with the error; send it, close the
     /// connection, and count open exchanges as lost with it. Further calls return the same error.
+    // Left to the compiler, a change in any crate below decides it.
+    #[inline(always)]
     pub fn handle_bytes(
         &mut self,
         bytes: &[u8],

@@ -82,6 +82,7 @@ impl Http2Client {
     }
 
     /// Handles the frames in `bytes`.
+    #[inline(always)]
     pub(super) fn read(
         &mut self,
         reader: &mut FrameReader,
