@@ -175,9 +175,17 @@ fn reach(
             Ok(connection) => return Ok(connection),
             Err(error) => error,
         };
-        if error.kind() == ErrorKind::InvalidData {
-            let what = format!("{lead} is not the lead of this agent: {error}");
-            return Err(Failure::coded(what, KEYS_HINT, Refusal::EXIT_CODE));
+        let refused = |what| Failure::coded(what, KEYS_HINT, Refusal::EXIT_CODE);
+        match error.kind() {
+            ErrorKind::InvalidData => {
+                let what = format!("{lead} is not the lead of this agent: {error}");
+                return Err(refused(what));
+            }
+            ErrorKind::PermissionDenied => {
+                let what = format!("the lead does not accept this agent: {error}");
+                return Err(refused(what));
+            }
+            _ => {}
         }
         if Instant::now() + pause > until {
             let within = arguments.patience.as_secs();

@@ -357,6 +357,29 @@ fn first_message(reading: &mut Reading, socket: &TcpStream) -> Result<FromAgent>
     }
 }
 
+/// Says which agent dialled; the beginning of what the lead answers.
+///
+/// # Errors
+/// [`ErrorKind::PermissionDenied`] if the lead does not accept it; others may be over in a moment.
+pub(super) fn join(connection: &mut Secured, join: Join) -> Result<Vec<u8>> {
+    let frames = agents::encode(&FromAgent::Join(join)).map_err(Error::other)?;
+    let mut answer = vec![0; PIECE];
+    connection.socket.set_read_timeout(Some(JOIN_MAX))?;
+    let written = connection.writing.write_all(&frames);
+    // What the lead had to say explains more than that it does not read.
+    let read = match (connection.reading.read(&mut answer), written) {
+        (Err(error), _) if error.kind() == ErrorKind::InvalidData => {
+            return Err(Error::new(ErrorKind::PermissionDenied, error));
+        }
+        (Ok(0), _) => return Err(ErrorKind::UnexpectedEof.into()),
+        (read, Ok(())) => read?,
+        (_, Err(error)) => return Err(error),
+    };
+    connection.socket.set_read_timeout(None)?;
+    answer.truncate(read);
+    Ok(answer)
+}
+
 /// Connects to the lead at `HOST:PORT`, once.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! The agent's side: standard input and output of this process, which its lead has started, or the
 //! connection that it has dialled.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel,
@@ -131,21 +131,23 @@ impl Connection {
         }
     }
 
-    /// Dials the lead at `HOST:PORT`, once, and says which agent this is.
+    /// Dials the lead at `HOST:PORT`, once, says which agent this is, and waits for the beginning
+    /// of the answer: a lead on a busy host ends connections that took too long until here.
     ///
     /// # Errors
-    /// [`std::io::ErrorKind::InvalidData`] if the server there is not this agent's lead; others
-    /// may be over in a moment.
+    /// [`ErrorKind::InvalidData`] if the server there is not this agent's lead,
+    /// [`ErrorKind::PermissionDenied`] if it does not accept this agent; others may be over in a
+    /// moment.
     pub fn dial(
         (lead, keys): (&str, &KeyFiles),
         join: Join,
         on_end: OnEnd,
     ) -> std::io::Result<Connection> {
-        let dialled = gate::dial(lead, keys)?;
-        let connection =
-            Connection::over(dialled.reading, dialled.writing, (on_end, DEAD_MAN), false);
-        connection.voice().say(FromAgent::Join(join));
-        Ok(connection)
+        let mut dialled = gate::dial(lead, keys)?;
+        let answer = gate::join(&mut dialled, join)?;
+        let from = std::io::Cursor::new(answer).chain(dialled.reading);
+        let ends = (on_end, DEAD_MAN);
+        Ok(Connection::over(from, dialled.writing, ends, false))
     }
 
     fn over(
@@ -354,7 +356,7 @@ fn read(
     let mut piece = vec![0; PIECE];
     loop {
         let read = match from.read(&mut piece) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Ok(0) if !has_read => {
                 return End::NoLead("there is no setup on standard input".to_owned());
             }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
@@ -263,6 +264,7 @@ fn who_does_not_belong_to_a_run_is_refused_before_a_query() {
 /// An agent that has its seat.
 struct Stays {
     agent: Agent,
+    says: JoinHandle<String>,
 }
 
 impl Stays {
@@ -273,8 +275,8 @@ impl Stays {
         stderr.read_line(&mut line).unwrap();
         assert!(line.contains("waits for its task"), "{line}");
         // What it says later has to go somewhere.
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        Stays { agent }
+        let says = std::thread::spawn(move || std::io::read_to_string(stderr).unwrap());
+        Stays { agent, says }
     }
 
     fn signal(&self, name: &str) {
@@ -282,7 +284,10 @@ impl Stays {
     }
 
     fn end(mut self) -> Option<i32> {
-        self.agent.child.wait().unwrap().code()
+        let code = self.agent.child.wait().unwrap().code();
+        // Shown if the test fails.
+        eprint!("{code:?}: {}", self.says.join().unwrap());
+        code
     }
 }
 
@@ -301,11 +306,12 @@ fn an_agent_that_leaves_before_the_run_makes_place_for_another() {
         assert_eq!(leaves.end(), code, "{name}");
     }
     let agents = [1, 0].map(|index| lab.agent(address, index));
-    for agent in agents {
-        assert_eq!(agent.end().0, Some(0));
-    }
+    let agents = agents.map(Agent::end);
     let (code, _, said) = lead.ended();
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(0), "{said}{agents:?}");
+    for (code, of_agent) in agents {
+        assert_eq!(code, Some(0), "{of_agent}{said}");
+    }
 }
 
 #[test]
