@@ -15,6 +15,9 @@ use crate::seats::Refusal;
 /// allowed silence. After a pause of the agent or of its host the agent reads for this long again,
 /// because a lead on the same host needs time to get a CPU.
 const LAST_LOOK: Duration = Duration::from_secs(2);
+/// By how much the order to start may be late. An agent that begins then is behind its schedule, as
+/// one that is stopped later in its run is, and its record says so: first queries that left late.
+const LATE_MAX: Duration = Duration::from_secs(1);
 /// How long it waits for its setup, which the lead sends once all agents have been started.
 const SETUP_MAX: Duration = Duration::from_secs(120);
 
@@ -197,10 +200,11 @@ impl AgentLink {
         });
     }
 
-    /// An agent that started in the past would send all overdue queries at once.
+    /// Once it has confirmed, a late order is the same as a stopped agent; all queries of a long
+    /// time at once would be another load.
     fn start(&mut self, at: Instant, now: Instant) {
         self.armed = None;
-        match at > now {
+        match now < at + LATE_MAX {
             true => self.orders.push_back(Order::StartAt(at)),
             false => {
                 self.say(late(at, now));
@@ -248,7 +252,7 @@ impl AgentLink {
         if self.is_over {
             return;
         }
-        if let Some(at) = self.armed.take_if(|at| now >= *at) {
+        if let Some(at) = self.armed.take_if(|at| now >= *at + LATE_MAX) {
             // The other agents have started if the lead considers this one able to.
             self.say(late(at, now));
         }
@@ -282,7 +286,8 @@ impl AgentLink {
         let most = self.silence_max.map(|most| self.heard + (most - LAST_LOOK));
         let looks = self.looks_until.or(most);
         let beats = self.beaten.map(|at| at + BEAT_EVERY);
-        let each = looks.into_iter().chain(beats).chain(self.armed);
+        let starts = self.armed.map(|at| at + LATE_MAX);
+        let each = looks.into_iter().chain(beats).chain(starts);
         each.min().unwrap_or(Instant::FAR_FUTURE)
     }
 
@@ -415,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_in_the_past_is_refused() {
+    fn a_start_that_is_long_past_is_refused() {
         let mut link = AgentLink::new(at(0), DEAD_MAN);
         // The lead tries a later start.
         link.hear(ToAgent::Arm { at_ns: 10_000_000 }, at(25));
@@ -425,13 +430,19 @@ mod tests {
         link.hear(ToAgent::Arm { at_ns }, at(30));
         assert!(matches!(link.poll_message(), Some(FromAgent::Armed { .. })));
         // The others have begun.
-        link.hear(ToAgent::Go { at_ns }, at(101));
+        link.hear(ToAgent::Go { at_ns }, at(1_100));
         assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Late)]);
-        let mut link = AgentLink::new(at(0), DEAD_MAN);
-        link.hear(ToAgent::Go { at_ns }, at(99));
-        assert_eq!(orders(&mut link), [Order::StartAt(at(100))]);
+        for heard in [99, 101, 1_099] {
+            let mut link = AgentLink::new(at(0), DEAD_MAN);
+            link.hear(ToAgent::Arm { at_ns }, at(30));
+            link.pass(at(heard));
+            link.hear(ToAgent::Go { at_ns }, at(heard));
+            assert_eq!(orders(&mut link), [Order::StartAt(at(100))], "{heard}");
+            assert_eq!(says(&mut link), 1, "{heard}");
+        }
     }
+
     #[test]
     fn an_agent_does_one_run_after_the_other() {
         let mut link = AgentLink::new(at(0), DEAD_MAN);

@@ -16,7 +16,8 @@
 //!
 //! All start at one instant, which [`ToAgent::Arm`] proposes. If not all confirm in time, the lead
 //! proposes a later one; no agent sends a query before [`ToAgent::Go`]. An agent that receives that
-//! too late does not start, which ends the run.
+//! up to a second late is behind its schedule, and one that receives it later does not start, which
+//! ends the run.
 //!
 //! An agent that receives nothing from its lead for [`DEAD_MAN`] ([`DEAD_MAN_HERE`] on the lead's
 //! own host), or no setup for two minutes, stops sending and ends. A lead considers a silent agent
