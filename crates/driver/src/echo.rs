@@ -7,18 +7,17 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::control::ControlMessages;
+use crate::control::{self, ControlMessages};
 use crate::netlink::wait_for;
-use crate::socket::{self, SockAddr};
+use crate::socket;
 
 /// One request each.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -32,10 +31,10 @@ const MESSAGE_OCTETS: usize = HEADER_OCTETS + DATA_OCTETS;
 /// A reply behind the longest header of IPv4, which a raw socket delivers too.
 const BUFFER_OCTETS: usize = 60 + MESSAGE_OCTETS;
 
-/// What became of the requests until now.
+/// What became of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Echoes {
-    /// Requests until the last one that was answered.
+    /// Requests that were answered, and those before them.
     pub sent: u64,
     /// From the send to the reply, each.
     pub times: Vec<Duration>,
@@ -67,10 +66,10 @@ impl Watch {
         })
     }
 
-    /// What became of the requests until now.
-    pub fn seen(&self) -> Echoes {
-        let echoes = self.echoes.lock().unwrap_or_else(PoisonError::into_inner);
-        echoes.clone()
+    /// What became of the requests since the last call.
+    pub fn news(&self) -> Echoes {
+        let mut echoes = self.echoes.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut echoes)
     }
 }
 
@@ -145,33 +144,10 @@ struct EchoSocket {
 impl EchoSocket {
     fn open(target: IpAddr, local: Option<IpAddr>) -> io::Result<EchoSocket> {
         let is_ipv6 = target.is_ipv6();
-        let (family, protocol) = match is_ipv6 {
-            true => (libc::AF_INET6, libc::IPPROTO_ICMPV6),
-            false => (libc::AF_INET, libc::IPPROTO_ICMP),
-        };
-        let open = |kind: libc::c_int| {
-            let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            // SAFETY: a plain system call.
-            let raw = socket::check(unsafe { libc::socket(family, kind, protocol) })?;
-            // SAFETY: socket returned a new descriptor, which nothing else owns.
-            Ok::<_, io::Error>(unsafe { OwnedFd::from_raw_fd(raw) })
-        };
-        let fd = open(libc::SOCK_DGRAM).or_else(|_| open(libc::SOCK_RAW))?;
+        let fd = socket::open_echo(target, local)?;
         socket::set(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         // Rejections are errors of the socket.
-        let (level, option) = match is_ipv6 {
-            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
-            false => (libc::IPPROTO_IP, libc::IP_RECVERR),
-        };
-        socket::set(&fd, level, option, 1)?;
-        if let Some(local) = local {
-            let address = SockAddr::from_std(SocketAddr::new(local, 0));
-            // SAFETY: the address is valid for its stated length.
-            socket::check(unsafe { libc::bind(fd.as_raw_fd(), address.as_ptr(), address.length) })?;
-        }
-        let address = SockAddr::from_std(SocketAddr::new(target, 0));
-        // SAFETY: as above.
-        socket::check(unsafe { libc::connect(fd.as_raw_fd(), address.as_ptr(), address.length) })?;
+        socket::keep_icmp_errors(&fd, is_ipv6)?;
         let token = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
         Ok(EchoSocket {
             fd,
@@ -222,7 +198,7 @@ impl EchoSocket {
         let mut replies = Vec::new();
         let mut buffer = [0; BUFFER_OCTETS];
         loop {
-            match self.receive(&mut buffer) {
+            match control::receive(&self.fd, &mut buffer, 0, arrived_at) {
                 Ok((octets, at)) => {
                     let number = self.number_in(&buffer[..octets]);
                     replies.extend(number.zip(at));
@@ -234,35 +210,6 @@ impl EchoSocket {
         }
     }
 
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<Duration>)> {
-        let mut control = [0_u64; 16];
-        let mut octets = libc::iovec {
-            iov_base: buffer.as_mut_ptr().cast(),
-            iov_len: buffer.len(),
-        };
-        // SAFETY: all-zero is an empty msghdr.
-        let mut message: libc::msghdr = unsafe { zeroed() };
-        message.msg_iov = &raw mut octets;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&control);
-        // SAFETY: all buffers of `message` outlive the call.
-        let count =
-            unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
-        let octets = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-        // SAFETY: the kernel filled the control buffer, which outlives the message.
-        let mut controls = unsafe { ControlMessages::of(&message) };
-        let at = controls.find_map(|(level, kind, data)| {
-            let is_time = (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
-            (is_time && data.len() >= size_of::<libc::timespec>()).then(|| {
-                // SAFETY: the octets are as long as the structure, whose fields are numbers.
-                let time = unsafe { data.as_ptr().cast::<libc::timespec>().read_unaligned() };
-                Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-            })
-        });
-        Ok((octets, at))
-    }
-
     /// The number of the request that a message is the reply to. It stands at the end of it, behind
     /// an IPv4 header or not.
     fn number_in(&self, message: &[u8]) -> Option<u64> {
@@ -272,6 +219,15 @@ impl EchoSocket {
         let number = icmp.last_chunk().copied().map(u64::from_ne_bytes);
         number.filter(|_| is_reply && is_ours)
     }
+}
+
+/// When the kernel received a message.
+fn arrived_at(mut controls: ControlMessages<'_>) -> Option<Duration> {
+    controls.find_map(|(level, kind, data)| {
+        let is_time = (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+        let time = control::time(data, 0).filter(|_| is_time)?;
+        Some(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    })
 }
 
 /// RFC 1071.

@@ -6,7 +6,6 @@
 //! routers with multipath routing keep them on one path.
 
 use std::io;
-use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -14,12 +13,9 @@ use std::time::Duration;
 use proto::Instant;
 
 use crate::clock::Clock;
-use crate::control::{ControlMessages, extended_error};
+use crate::control::{self, ControlMessages, extended_error};
 use crate::socket::{self, SockAddr};
 use crate::{SocketError, SocketOptions, SocketSpec};
-
-/// Octets for the control messages of one error: header, error and address, twice.
-const CONTROL_OCTETS: usize = 512;
 
 /// A connected UDP socket with a limit of hops.
 #[derive(Debug)]
@@ -74,11 +70,7 @@ impl HopSocket {
         };
         let fd = socket::open_udp(&spec, &options)?;
         let is_ipv6 = target.is_ipv6();
-        let (level, option) = match is_ipv6 {
-            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
-            false => (libc::IPPROTO_IP, libc::IP_RECVERR),
-        };
-        socket::set(&fd, level, option, 1).map_err(|error| {
+        socket::keep_icmp_errors(&fd, is_ipv6).map_err(|error| {
             let what = format!("this host does not let ICMP errors be read: {error}");
             io::Error::new(error.kind(), what)
         })?;
@@ -177,25 +169,13 @@ impl HopSocket {
     /// The next ICMP error; errors from this host are skipped.
     fn read_error(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         loop {
-            let mut control = [0_u64; CONTROL_OCTETS / size_of::<u64>()];
-            let mut octets = libc::iovec {
-                iov_base: buffer.as_mut_ptr().cast(),
-                iov_len: buffer.len(),
-            };
-            // SAFETY: all-zero is an empty msghdr.
-            let mut message: libc::msghdr = unsafe { zeroed() };
-            message.msg_iov = &raw mut octets;
-            message.msg_iovlen = 1;
-            message.msg_control = control.as_mut_ptr().cast();
-            message.msg_controllen = CONTROL_OCTETS;
-            let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-            // SAFETY: all buffers of `message` outlive the call.
-            let count = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, flags) };
-            let Ok(quoted) = usize::try_from(count) else {
-                return ignore_icmp(io::Error::last_os_error()).map(|_: Option<usize>| None);
+            let received = control::receive(&self.fd, buffer, libc::MSG_ERRQUEUE, error_of);
+            let (quoted, found) = match received {
+                Ok(received) => received,
+                Err(error) => return ignore_icmp(error).map(|_: Option<usize>| None),
             };
             let at = self.clock.now();
-            if let Some((error, from)) = error_of(&message) {
+            if let Some((error, from)) = found {
                 let is_v6 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP6;
                 if is_v6 || error.ee_origin == libc::SO_EE_ORIGIN_ICMP {
                     return Ok(Some(Arrival::Icmp {
@@ -223,9 +203,9 @@ fn ignore_icmp<T>(error: io::Error) -> io::Result<Option<T>> {
 }
 
 /// The error that a message of the queue is about, and who sent it.
-fn error_of(message: &libc::msghdr) -> Option<(libc::sock_extended_err, Option<IpAddr>)> {
-    // SAFETY: the kernel filled the control buffer, which outlives the message.
-    let mut controls = unsafe { ControlMessages::of(message) };
+fn error_of(
+    mut controls: ControlMessages<'_>,
+) -> Option<(libc::sock_extended_err, Option<IpAddr>)> {
     let (error, offender) = controls.find_map(extended_error)?;
     let from = SockAddr::from_octets(offender);
     Some((error, from.std_address().map(|address| address.ip())))

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::{size_of, size_of_val};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ const DATAGRAM_BUFFER_OCTETS: u32 = 4 << 20;
 
 /// A datagram socket, bound and, if it has a peer, connected.
 pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result<OwnedFd> {
-    let fd = create(spec, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK)?;
+    let fd = create(is_ipv6(spec), libc::SOCK_DGRAM | libc::SOCK_NONBLOCK, 0)?;
     let octets = options.buffer_octets.unwrap_or(DATAGRAM_BUFFER_OCTETS);
     set_buffers(&fd, octets);
     // Linux has had it since 2.6.33; qemu-user has not, and reports no drops.
@@ -34,6 +34,34 @@ pub(super) fn open_udp(spec: &SocketSpec, options: &SocketOptions) -> io::Result
         connect(&fd, peer)?;
     }
     Ok(fd)
+}
+
+/// A socket of ICMP echo with one host, from `local` if given. Where the host does not allow this
+/// group a datagram socket, it takes the privilege of a raw one.
+pub(super) fn open_echo(target: IpAddr, local: Option<IpAddr>) -> io::Result<OwnedFd> {
+    let protocol = match target {
+        IpAddr::V4(_) => libc::IPPROTO_ICMP,
+        IpAddr::V6(_) => libc::IPPROTO_ICMPV6,
+    };
+    let open = |kind| create(target.is_ipv6(), kind | libc::SOCK_NONBLOCK, protocol);
+    let fd = open(libc::SOCK_DGRAM).or_else(|_| open(libc::SOCK_RAW))?;
+    let spec = SocketSpec {
+        local: local.map(|ip| SocketAddr::new(ip, 0)),
+        ..SocketSpec::default()
+    };
+    bind(&fd, &spec)?;
+    connect(&fd, SocketAddr::new(target, 0))?;
+    Ok(fd)
+}
+
+/// Has the kernel keep the ICMP errors of a socket with their senders (`ip(7)`, IP_RECVERR), or
+/// report them, if nothing reads them.
+pub(super) fn keep_icmp_errors(fd: &OwnedFd, is_ipv6: bool) -> io::Result<()> {
+    let (level, option) = match is_ipv6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        false => (libc::IPPROTO_IP, libc::IP_RECVERR),
+    };
+    set(fd, level, option, 1)
 }
 
 /// Numbers in SO_MEMINFO (linux/sock_diag.h), and the place of the drops among them.
@@ -80,7 +108,7 @@ pub(super) fn open_tcp(
     options: &SocketOptions,
     blocking: libc::c_int,
 ) -> io::Result<OwnedFd> {
-    let fd = create(spec, libc::SOCK_STREAM | blocking)?;
+    let fd = create(is_ipv6(spec), libc::SOCK_STREAM | blocking, 0)?;
     if let Some(octets) = options.buffer_octets {
         set_buffers(&fd, octets);
     }
@@ -105,7 +133,7 @@ const FAST_OPEN_QUEUE: libc::c_int = 1024;
 
 /// A listening stream socket; `blocking` is SOCK_NONBLOCK or zero.
 pub(super) fn listen_tcp(spec: &SocketSpec, blocking: libc::c_int) -> io::Result<OwnedFd> {
-    let fd = create(spec, libc::SOCK_STREAM | blocking)?;
+    let fd = create(is_ipv6(spec), libc::SOCK_STREAM | blocking, 0)?;
     set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     // What it accepts has the same.
     do_not_pace(&fd);
@@ -245,21 +273,23 @@ pub(super) fn local_addr(fd: &OwnedFd) -> io::Result<SocketAddr> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
 }
 
-fn create(spec: &SocketSpec, kind: libc::c_int) -> io::Result<OwnedFd> {
-    let is_ipv6 = spec
-        .peer
-        .or(spec.local)
-        .is_some_and(|address| address.is_ipv6());
+fn is_ipv6(spec: &SocketSpec) -> bool {
+    let address = spec.peer.or(spec.local);
+    address.is_some_and(|address| address.is_ipv6())
+}
+
+fn create(is_ipv6: bool, kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
     let family = if is_ipv6 {
         libc::AF_INET6
     } else {
         libc::AF_INET
     };
     // SAFETY: a plain system call.
-    let raw = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) })?;
+    let raw = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })?;
     // SAFETY: socket returned a new descriptor, which nothing else owns.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-    if is_ipv6 {
+    // A socket of ICMP is of one family anyway, and a raw one refuses the option.
+    if is_ipv6 && protocol == 0 {
         set(&fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
     }
     Ok(fd)

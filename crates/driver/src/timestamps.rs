@@ -13,7 +13,7 @@
 //! numbering is restarted.
 
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::zeroed;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use proto::Instant;
 
 use crate::card::CardClock;
 use crate::clock::Clock;
-use crate::control::{ControlMessages, extended_error};
+use crate::control::{self, ControlMessages, extended_error};
 use crate::{SendStamp, StampSource, card, socket};
 
 /// Stamps that one call reads from an error queue.
@@ -33,8 +33,6 @@ const CONTROL_OCTETS: usize = 192;
 const PAIR_FOR: Duration = Duration::from_millis(10);
 /// Times that both clocks are read, to take the closest: the thread may lose its CPU in between.
 const READINGS: usize = 3;
-/// Times in the control message of a stamp: of software, one that is not used, of hardware.
-const TIMES: usize = 3;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
@@ -283,13 +281,9 @@ impl Timestamps {
 /// The time that `source` took, of the octets of an SCM_TIMESTAMPING, in nanoseconds of its clock;
 /// zero stands for none.
 pub(super) fn time_ns(data: &[u8], source: StampSource) -> u64 {
-    if data.len() < TIMES * size_of::<libc::timespec>() {
-        return 0;
-    }
-    let times = data.as_ptr().cast::<libc::timespec>();
-    // SAFETY: the octets are as long as all times.
-    let time = unsafe { times.add(place(source)).read_unaligned() };
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000) + time.tv_nsec as u64
+    control::time(data, place(source)).map_or(0, |time| {
+        (time.tv_sec as u64).wrapping_mul(1_000_000_000) + time.tv_nsec as u64
+    })
 }
 
 /// Number and time of the datagram that a message of the error queue is about.

@@ -1,5 +1,7 @@
 //! How long the path to the target takes while a run is under way, whatever the server there does.
 
+use std::sync::{Mutex, PoisonError};
+
 use driver::echo::Watch;
 use measure::RunRecord;
 use measure::facts::EchoFacts;
@@ -8,7 +10,11 @@ use super::RunRequest;
 use crate::host::is_of_this_host;
 
 /// ICMP echo requests to a target elsewhere.
-pub(super) struct PathWatch(Watch);
+pub(super) struct PathWatch {
+    watch: Watch,
+    /// What came back until the last look.
+    seen: Mutex<EchoFacts>,
+}
 
 impl PathWatch {
     /// From now on. A run that is to send nothing but its queries has none, and so has one with
@@ -24,21 +30,21 @@ impl PathWatch {
         let is_watched = has_one && first.preflight && !is_of_this_host(target);
         let local = first.plan.local_addresses.first();
         let watch = is_watched.then(|| Watch::start(target, local.copied()));
-        watch.flatten().map(PathWatch)
+        watch.flatten().map(|watch| PathWatch {
+            watch,
+            seen: Mutex::default(),
+        })
     }
 
     /// What came back until now.
     pub(super) fn note(&self, record: &mut RunRecord) {
-        let echoes = self.0.seen();
-        let mut facts = EchoFacts {
-            sent: echoes.sent,
-            ..EchoFacts::default()
-        };
-        for time in &echoes.times {
+        let mut facts = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let echoes = self.watch.news();
+        facts.sent += echoes.sent;
+        for time in echoes.times {
             let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             facts.times.record(time_ns);
         }
-        facts.times.shrink_to_fit();
-        record.network.echo = (facts.sent > 0).then_some(facts);
+        record.network.echo = (facts.sent > 0).then(|| facts.clone());
     }
 }
