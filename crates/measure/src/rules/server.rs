@@ -182,7 +182,7 @@ fn memory(program: &ProgramUse<'_>) -> Diagnosis {
     let seen = [
         (it.killed > 0).then(|| {
             let times = counted(it.killed, "time");
-            format!("the kernel killed processes of it for lack of memory, {times}")
+            format!("the kernel killed processes of its control group for lack of memory, {times}")
         }),
         it.pages_per_second.map(|pages| {
             let pages = decimal(pages, 0);
@@ -522,7 +522,8 @@ fn missing(figures: &Figures<'_>, number: u64) -> String {
             false => format!("the other {}", count(rest)),
         };
         why.push(format!(
-            "{which} were lost on the path, or it does not count what it drops"
+            "{which} were lost on the path, or it does not count what it drops, or was restarted \
+             between two looks at it"
         ));
     }
     why.join("; ")

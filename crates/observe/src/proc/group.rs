@@ -141,7 +141,9 @@ impl Group {
             ("memory.events", Some("oom_kill"), 1.0),
             ("memory.oom_control", Some("oom_kill"), 1.0),
         ];
-        say("group.killed", innermost(&self.memory, &killed));
+        let not_the_host = |it: &&String| !is_whole_host(root, it);
+        let memory: Vec<String> = self.memory.iter().filter(not_the_host).cloned().collect();
+        say("group.killed", innermost(&memory, &killed));
         let throttled = self.throttled(root);
         say("group.periods", throttled.and_then(|it| it.periods));
         say("group.throttled_periods", throttled.map(|it| it.throttled));
@@ -190,6 +192,12 @@ impl Throttled {
             seconds: seconds?,
         })
     }
+}
+
+/// True for the root of version 1, whose kills are those of any process without a group of its own.
+/// That of version 2 counts none.
+fn is_whole_host(root: &Root, folder: &str) -> bool {
+    root.path(&format!("{folder}/release_agent")).exists()
 }
 
 /// CPUs' worth of time that the quota of a group's folder allows; none without one.

@@ -139,6 +139,27 @@ fn groups_under_one_quota_have_the_identity_of_the_group_that_has_it() {
     assert_eq!(inode(8), None);
 }
 
+/// Processes without a group of their own are in the root of version 1, where all kills count.
+#[test]
+fn kills_of_the_whole_host_are_none_of_a_process() {
+    let counted = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n";
+    let mut files = vec![
+        ("proc/5/cgroup", "4:memory:/\n"),
+        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "4096\n"),
+        ("sys/fs/cgroup/memory/memory.oom_control", counted),
+    ];
+    // In a container its own group is the root that it sees.
+    for (name, has_kills) in [("proc-group-container", true), ("proc-group-host", false)] {
+        let folder = Folder::with(name, &files);
+        let root = Root::at(folder.folder());
+        let samples = Group::of(&root, 5).unwrap().samples(&root);
+        let told = |name: &str| samples.iter().any(|it| it.name == name);
+        assert!(told("group.memory"), "{name}");
+        assert_eq!(told("group.killed"), has_kills, "{name}");
+        files.push(("sys/fs/cgroup/memory/release_agent", ""));
+    }
+}
+
 #[test]
 fn control_groups_of_both_versions_tell_their_time_and_throttling() {
     for folder in [version_2(), version_1()] {
