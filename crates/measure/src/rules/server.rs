@@ -284,23 +284,28 @@ pub(super) fn listen_overflow(symptoms: &Symptoms<'_>) -> Vec<Finding> {
 }
 
 /// The meaning of a counter of dropped queries.
-fn dropped_by(counter: &str) -> &'static str {
-    match counter {
-        "requestlist.exceeded" => "because its request list was full",
-        "requestlist.overwritten" => "to make room in its request list",
-        "connections.failed" => "TCP connections that it did not accept",
+fn dropped_by(counter: &str, product: &str) -> &'static str {
+    match (counter, product) {
+        ("requestlist.exceeded", _) => "because its request list was full",
+        ("requestlist.overwritten", _) => "to make room in its request list",
+        ("connections.failed", _) => "TCP connections that it did not accept",
+        (_, "BIND") => {
+            "by a rate limit, a rule, an access list, or because more clients than \
+             clients-per-query waited for one name"
+        }
         _ => "by a rate limit, a rule or an access list",
     }
 }
 
 pub(super) fn queries_dropped(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.server_queries_dropped.as_ref()?, &symptoms.figures);
-    let each = it.by_counter.iter();
-    let each =
-        each.map(|(name, number)| format!("{} {} ({name})", count(*number), dropped_by(name)));
+    let product = figures.servers.first()?.name();
+    let each = it.by_counter.iter().map(|(name, number)| {
+        let (number, why) = (count(*number), dropped_by(name, product));
+        format!("{number} {why} ({name})")
+    });
     let seen = format!(
-        "{} dropped by its own count: {}",
-        figures.servers.first()?.name(),
+        "{product} dropped by its own count: {}",
         each.collect::<Vec<_>>().join(", ")
     );
     let matters = "a server that drops queries by a rule or a limit was not driven to what it can \

@@ -250,7 +250,8 @@ fn what_a_server_dropped_by_its_own_count_is_named_by_the_counter() {
     for (counter, words, cure) in [
         (
             "queries.dropped",
-            "by a rate limit, a rule or an access list",
+            "by a rate limit, a rule, an access list, or because more clients than \
+             clients-per-query waited for one name",
             "exempt-clients",
         ),
         (
