@@ -153,31 +153,100 @@ mod tests {
         clock.offset(Instant::from_nanos(now_ns))
     }
 
+    /// What an agent's clock shows, by the lead's: so far ahead at its zero, and with that drift.
+    #[derive(Clone, Copy, Debug)]
+    struct Theirs {
+        ahead_s: i64,
+        drift_ppm: i64,
+    }
+
+    impl Theirs {
+        fn at(self, own: u64) -> i128 {
+            let drift = i128::from(own) * i128::from(self.drift_ppm) / 1_000_000;
+            i128::from(own) + i128::from(self.ahead_s) * 1_000_000_000 + drift
+        }
+
+        /// The error of an offset at a time of the lead's clock.
+        fn error(self, found: Offset, own: u64) -> u128 {
+            (found.offset_ns - (self.at(own) - i128::from(own))).unsigned_abs()
+        }
+
+        /// A question at that time, and ways that take so long.
+        fn exchange(self, asked_ns: u64, (there, back): (u64, u64)) -> Exchange {
+            Exchange {
+                asked_ns,
+                theirs_ns: self.at(asked_ns + there) as u64,
+                answered_ns: asked_ns + there + back,
+            }
+        }
+    }
+
+    fn any_clock() -> impl Strategy<Value = Theirs> {
+        (0_i64..100_000, -500_i64..=500)
+            .prop_map(|(ahead_s, drift_ppm)| Theirs { ahead_s, drift_ppm })
+    }
+
     proptest! {
         /// However long the two directions take, and whichever clock is faster.
         #[test]
         fn the_true_offset_is_within_the_bound(
-            offset_s in 0_i64..100_000,
-            drift_ppm in -500_i64..=500,
+            theirs in any_clock(),
             ways in prop::collection::vec((0_u64..5_000_000, 0_u64..5_000_000), 1..90),
         ) {
-            let theirs = |own: u64| {
-                let drift = i128::from(own) * i128::from(drift_ppm) / 1_000_000;
-                i128::from(own) + i128::from(offset_s) * 1_000_000_000 + drift
-            };
             let mut now = 1_000_000_000_u64;
             let mut exchanges = Vec::new();
-            for (there, back) in ways {
-                let asked_ns = now;
-                let theirs_ns = theirs(now + there) as u64;
-                now += there + back;
-                exchanges.push(Exchange { asked_ns, theirs_ns, answered_ns: now });
-                now += 20_000_000;
+            for ways in ways {
+                let exchange = theirs.exchange(now, ways);
+                exchanges.push(exchange);
+                now = exchange.answered_ns + 20_000_000;
             }
             let found = offset(&exchanges, now).unwrap();
-            let truth = theirs(now) - i128::from(now);
-            let error = (found.offset_ns - truth).unsigned_abs();
+            let error = theirs.error(found, now);
             prop_assert!(error <= u128::from(found.bound_ns) + 1, "{error} of {found:?}");
+        }
+
+        /// Over a minute of a run: the offset, the ends of intervals, which an agent has by its own
+        /// clock, and the drift that is reported.
+        #[test]
+        fn intervals_of_a_drifting_clock_end_within_the_bound(
+            theirs in any_clock(),
+            before in prop::collection::vec((0_u64..5_000_000, 0_u64..5_000_000), 32),
+            meanwhile in prop::collection::vec((0_u64..50_000_000, 0_u64..50_000_000), 120),
+        ) {
+            let second = 1_000_000_000;
+            let mut clock = AgentsClock::default();
+            let mut armed = second;
+            for ways in before {
+                let exchange = theirs.exchange(armed, ways);
+                clock.note(exchange);
+                armed = exchange.answered_ns;
+            }
+            let offset_at = |clock: &AgentsClock, own| {
+                clock.offset(Instant::from_nanos(own)).unwrap()
+            };
+            let at_arming = offset_at(&clock, armed);
+            let start = armed + second / 10;
+            let at_start = offset_at(&clock, start);
+            let starts = i128::from(at_start.theirs(Instant::from_nanos(start)));
+            for (number, ways) in (0..).zip(meanwhile) {
+                let exchange = theirs.exchange(start + number * second / 2, ways);
+                clock.note(exchange);
+                let found = offset_at(&clock, exchange.answered_ns);
+                let error = theirs.error(found, exchange.answered_ns);
+                prop_assert!(error <= u128::from(found.bound_ns) + 1, "{error} of {found:?}");
+            }
+            for number in 1..=60 {
+                let since = number * second;
+                let late = starts + i128::from(since) - theirs.at(start + since);
+                let bound = u128::from(at_start.bound_ns + since * 500 / 1_000_000);
+                prop_assert!(late.unsigned_abs() <= bound + 1_000_000, "{late} of {bound}");
+            }
+            let end = start + 60 * second;
+            let at_end = offset_at(&clock, end);
+            let drift = theirs.at(end) - theirs.at(armed) - i128::from(end - armed);
+            let error = (at_end.offset_ns - at_arming.offset_ns - drift).unsigned_abs();
+            let bound = u128::from(at_arming.bound_ns + at_end.bound_ns);
+            prop_assert!(error <= bound + 2, "{error} of {bound}");
         }
     }
 
