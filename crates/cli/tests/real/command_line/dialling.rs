@@ -8,6 +8,10 @@ use std::thread::JoinHandle;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use proto::tls::rustls::pki_types::ServerName;
+use proto::tls::rustls::{ClientConnection, Stream};
+use proto::tls::{ClientTlsOptions, Roots, client_config};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use testing::folder::Folder;
 use testing::program::{self, signal};
 
@@ -216,6 +220,103 @@ fn an_agent_that_leaves_between_two_runs_is_named() {
     assert_eq!(stays.end(), Some(97));
     let first = lab.folder.path("record-rate=100.json");
     RunRecord::from_json(&fs::read_to_string(first).unwrap()).unwrap();
+}
+
+/// The name in a lead's certificate.
+const LEAD: &str = "lead.throng.internal";
+
+/// An authority for certificates of any age.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "ca");
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        let issuer = Issuer::new(params, key);
+        Authority { issuer, pem }
+    }
+
+    /// Makes a folder of keys, or new ones in it. The certificates of lead and agents expire with
+    /// these years.
+    fn write(&self, folder: &str, years: [i32; 2]) {
+        fs::create_dir_all(folder).unwrap();
+        let write = |name: &str, text: &str| fs::write(format!("{folder}/{name}"), text).unwrap();
+        write("ca.pem", &self.pem);
+        for (side, year) in ["lead", "agent"].into_iter().zip(years) {
+            let name = format!("{side}.throng.internal");
+            let mut params = CertificateParams::new([name]).unwrap();
+            params.not_after = date_time_ymd(year, 12, 31);
+            let key = KeyPair::generate().unwrap();
+            let certificate = params.signed_by(&key, &self.issuer).unwrap();
+            write(&format!("{side}.pem"), &certificate.pem());
+            write(&format!("{side}.key"), &key.serialize_pem());
+        }
+    }
+}
+
+/// Connects with a lead that it trusts, by that authority, and shows no certificate; what comes of
+/// it.
+fn dial_without_certificate(lead: SocketAddr, authority: &Authority) -> std::io::Error {
+    let options = ClientTlsOptions {
+        roots: Roots::Pem(authority.pem.clone().into_bytes()),
+        ..ClientTlsOptions::default()
+    };
+    let config = client_config(&options).unwrap();
+    let name = ServerName::try_from(LEAD).unwrap();
+    let mut tls = ClientConnection::new(config, name).unwrap();
+    let mut socket = TcpStream::connect(lead).unwrap();
+    let mut said = Vec::new();
+    let error = Stream::new(&mut tls, &mut socket).read_to_end(&mut said);
+    assert_eq!(said, b"");
+    error.unwrap_err()
+}
+
+/// An agent or a lead whose certificate has expired, and one without any.
+#[test]
+fn certificates_that_are_missing_or_expired_are_refused_before_a_query() {
+    let lab = Lab::new("dialling-expired");
+    let authority = Authority::new();
+    authority.write(&lab.keys, [9999, 9999]);
+    let expired = lab.folder.path("expired");
+    authority.write(&expired, [2000, 2000]);
+    let path = lab.folder.path("record.json");
+    let load = "--clients 4 --rate 100 --duration 1s";
+    let (mut lead, address) = lab.lead(&format!("--agents 2 {load} --record {path}"));
+    Agent::start(THRONG, &format!("{address} --keys {expired} --index 0")).refused(
+        95,
+        "does not accept this agent: received fatal alert: CertificateExpired",
+    );
+    lead.wait_for("invalid peer certificate: certificate expired");
+    let error = dial_without_certificate(address, &authority);
+    assert!(error.to_string().contains("CertificateRequired"), "{error}");
+    lead.wait_for("refused 127.0.0.1");
+    let other = Lab {
+        keys: expired,
+        folder: Folder::new("dialling-expired-lead"),
+        responder: Responder::start("udp:127.0.0.1:0", ""),
+        flags: lab.flags.clone(),
+    };
+    let (_waits, of_expired) = other.lead(&format!("--agents 1 {load}"));
+    Agent::start(
+        THRONG,
+        &format!("{of_expired} --keys {} --index 0", lab.keys),
+    )
+    .refused(
+        95,
+        "is not the lead of this agent: invalid peer certificate: certificate expired",
+    );
+    let agents = [0, 1].map(|index| Stays::new(lab.agent(address, index)));
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(agents.map(Stays::end), [Some(0); 2]);
+    let sent = record(&lab.folder).total.counts.sent;
+    assert_eq!(lab.responder.counters().get("queries received"), sent);
 }
 
 #[test]
