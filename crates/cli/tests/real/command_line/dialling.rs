@@ -15,6 +15,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use testing::folder::Folder;
 use testing::program::{self, signal};
 
+use crate::forwarder::{Fate, Forwarder};
 use crate::process::{Responder, THRONG, throng};
 use crate::running::Running;
 
@@ -317,6 +318,40 @@ fn certificates_that_are_missing_or_expired_are_refused_before_a_query() {
     assert_eq!(agents.map(Stays::end), [Some(0); 2]);
     let sent = record(&lab.folder).total.counts.sent;
     assert_eq!(lab.responder.counters().get("queries received"), sent);
+}
+
+/// A lead on a busy host resets connections that it has not answered in time.
+#[test]
+fn connections_that_end_before_the_lead_has_answered_are_dialled_again() {
+    let lab = Lab::new("dialling-again");
+    let path = lab.folder.path("record.json");
+    let load = "--clients 4 --rate 100 --duration 1s";
+    let (mut lead, address) = lab.lead(&format!("--agents 2 {load} --record {path}"));
+    let fates = [
+        Fate::Closed,
+        Fate::ClosedInHandshake,
+        Fate::Closed,
+        Fate::Carried,
+    ];
+    let forwarder = Forwarder::new(address, fates);
+    let agents = [forwarder.address, address];
+    let agents = [0, 1].map(|index| Stays::new(lab.agent(agents[index as usize], index)));
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(agents.map(Stays::end), [Some(0); 2]);
+    let carried = forwarder.carried();
+    let was_heard: Vec<bool> = carried.iter().map(|octets| *octets > 0).collect();
+    assert_eq!(was_heard, [false, true, false, true], "{carried:?}");
+    let record = record(&lab.folder);
+    let counts = &record.total.counts;
+    assert_eq!(
+        (record.generators, counts.offered, counts.responses),
+        (2, 100, 100)
+    );
+    assert_eq!(
+        lab.responder.counters().get("queries received"),
+        counts.sent
+    );
 }
 
 #[test]

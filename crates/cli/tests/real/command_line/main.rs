@@ -38,6 +38,7 @@ mod far;
 mod fit;
 mod flags;
 mod fleet;
+mod forwarder;
 mod grafana;
 mod hosts;
 mod interrupt;
