@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
 use measure::RunRecord;
@@ -11,6 +11,8 @@ use measure::record::EndedBy;
 use proto::tls::rustls::pki_types::ServerName;
 use proto::tls::rustls::{ClientConnection, Stream};
 use proto::tls::{ClientTlsOptions, Roots, client_config};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use testing::folder::Folder;
 use testing::program::{self, signal};
@@ -29,10 +31,14 @@ struct Lab {
 
 impl Lab {
     fn new(name: &str) -> Lab {
-        let folder = Folder::new(name);
         let names: String = (0..100)
             .map(|it| format!("www-{it}.example. A\n"))
             .collect();
+        Lab::with_names(name, &names)
+    }
+
+    fn with_names(name: &str, names: &str) -> Lab {
+        let folder = Folder::new(name);
         let names = folder.write("names", names);
         let responder = Responder::start("udp:127.0.0.1:0", "");
         let server = responder.address();
@@ -200,6 +206,74 @@ fn agents_that_dial_serve_all_runs_of_a_command() {
     assert_eq!(lab.responder.counters().get("queries received"), sent);
 }
 
+/// Random names, of as many octets in a file; and how many of these are random: no compression
+/// makes fewer of them.
+fn random_names(octets: usize) -> (String, usize) {
+    /// Of five bits each.
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    const LABELS: usize = 3;
+    const LENGTH: usize = 60;
+    const LINE: usize = LABELS * (LENGTH + 1) + " A\n".len();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    let mut names = String::new();
+    while names.len() + LINE <= octets {
+        for at in 0..LABELS * LENGTH {
+            names.push(char::from(
+                LETTERS[random.next_u32() as usize % LETTERS.len()],
+            ));
+            if at % LENGTH == LENGTH - 1 {
+                names.push('.');
+            }
+        }
+        names.push_str(" A\n");
+    }
+    let lines = names.len() / LINE;
+    (names, lines * LABELS * LENGTH * 5 / 8)
+}
+
+/// What a process has read: files and pipes, but no sockets.
+fn octets_read(process: &Child) -> usize {
+    let counts = fs::read_to_string(format!("/proc/{}/io", process.id())).unwrap();
+    let mut read = counts.lines().filter_map(|it| it.strip_prefix("rchar: "));
+    read.next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn names_of_all_runs_of_a_command_are_read_once_and_travel_once() {
+    let (names, random) = random_names(50_000_000);
+    let length = names.len();
+    let lab = Lab::with_names("dialling-names", &names);
+    drop(names);
+    let (mut lead, address) = lab.lead_of_sweep("--timeout 20s --interval 100ms");
+    let forwarders = [0, 1].map(|_| Forwarder::new(address, [Fate::Carried]));
+    let agents = [0, 1].map(|index| {
+        let dialled = forwarders[index as usize].address;
+        Stays::new(lab.agent(dialled, index))
+    });
+    lead.wait_for("rate 300");
+    // Everyone has what it reads. Beside that there are counters of the host, again and again.
+    lead.wait_for_intervals(1);
+    let by_lead = octets_read(&lead.child);
+    assert!(
+        (length..length + length / 2).contains(&by_lead),
+        "{by_lead} of {length}"
+    );
+    for agent in &agents {
+        let by_agent = octets_read(&agent.agent.child);
+        assert!(by_agent < length / 2, "{by_agent} of {length}");
+    }
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(agents.map(Stays::end), [Some(0); 2]);
+    for forwarder in forwarders {
+        let carried = forwarder.carried();
+        assert!(
+            (random..2 * random).contains(&carried[0]),
+            "{carried:?} of {random}"
+        );
+    }
+}
+
 /// The second run has an agent that leaves in it.
 #[test]
 fn an_agent_that_leaves_between_two_runs_is_named() {
@@ -318,6 +392,24 @@ fn certificates_that_are_missing_or_expired_are_refused_before_a_query() {
     assert_eq!(agents.map(Stays::end), [Some(0); 2]);
     let sent = record(&lab.folder).total.counts.sent;
     assert_eq!(lab.responder.counters().get("queries received"), sent);
+}
+
+/// The names are on their way then; nothing was sent with others.
+#[test]
+fn an_octet_that_is_flipped_on_its_way_ends_the_run_before_a_query() {
+    let (names, random) = random_names(1_000_000);
+    let lab = Lab::with_names("dialling-flipped", &names);
+    let (mut lead, address) = lab.lead("--agents 2 --clients 4 --rate 100 --duration 1s");
+    let forwarder = Forwarder::new(address, [Fate::Flipped(random / 2)]);
+    let agents = [forwarder.address, address];
+    let agents = [0, 1].map(|index| lab.agent(agents[index as usize], index));
+    let (code, _, said) = lead.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("agent 1 of 2 (node)"), "{said}");
+    let [flipped, other] = agents;
+    flipped.refused(97, "the connection with the lead has ended: ");
+    other.refused(97, "ended");
+    assert_eq!(lab.responder.counters().get("queries received"), 0);
 }
 
 /// A lead on a busy host resets connections that it has not answered in time.
