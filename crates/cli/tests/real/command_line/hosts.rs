@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
@@ -46,6 +47,58 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     }
     let received = divided.total.counts.sent + together.total.counts.sent;
     assert_eq!(fleet.received(), received);
+}
+
+/// A library whose clock is so many millionths faster, from the start of a program.
+const DRIFTS: &str = "
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static long long began;
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    if (syscall(SYS_clock_gettime, clock, time) != 0) return -1;
+    if (clock != CLOCK_MONOTONIC) return 0;
+    long long now = time->tv_sec * 1000000000LL + time->tv_nsec;
+    if (began == 0) began = now;
+    now += (now - began) / 1000 * PPM / 1000;
+    time->tv_sec = now / 1000000000;
+    time->tv_nsec = now % 1000000000;
+    return 0;
+}
+";
+
+#[test]
+fn clocks_that_drift_are_known_as_well_as_is_said() {
+    let fleet = Fleet::new("hosts-drift", &["here", "fast", "slow"]);
+    let source = fleet.folder.write("drifts.c", DRIFTS);
+    for (host, ppm) in [("fast", 500), ("slow", -500)] {
+        let library = fleet.folder.path(&format!("{host}.so"));
+        let options = format!("-shared -fPIC -DPPM={ppm}");
+        execute(&format!("cc {options} -o {library} {source}")).succeeded();
+    }
+    let began = Instant::now();
+    let load = "--clients 6 --rate 60 --duration 5s --timeout 20s --workers 3";
+    let record = record(fleet.run(load));
+    let at_most = began.elapsed().as_nanos() as i64 / 2_000;
+    // Half of a microsecond in each millisecond: five seconds between two offsets, and longer.
+    let (at_least, at_most) = (2_500_000, at_most);
+    for (agent, drifts) in
+        record
+            .agents
+            .iter()
+            .zip([0..=0, at_least..=at_most, -at_most..=-at_least])
+    {
+        let clock = agent.clock.unwrap();
+        let bound = (clock.start_bound_ns + clock.end_bound_ns) as i64;
+        let known = drifts.start() - bound..=drifts.end() + bound;
+        assert!(known.contains(&clock.drift_ns), "{clock:?}, {drifts:?}");
+    }
+    let counts = &record.total.counts;
+    assert_eq!((counts.offered, counts.responses), (300, 300));
+    assert_eq!(fleet.received(), counts.sent);
 }
 
 #[test]
