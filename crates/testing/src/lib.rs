@@ -1,6 +1,7 @@
 //! Equipment that the tests of several crates share, and `run-tests`, which runs all tests.
 //!
 //! * [`quiet`]: how much a host disturbed a run, read from the run's record.
+//! * [`same`]: records of the same load, compared whoever measured it.
 //! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
 //! * [`host`]: rights of this process.
 //! * [`example`]: a run record, which tests change where they want another one.
@@ -27,6 +28,7 @@ pub mod ports;
 pub mod prepared;
 pub mod program;
 pub mod quiet;
+pub mod same;
 pub mod timed;
 pub mod wait;
 pub mod yaml;
