@@ -492,6 +492,12 @@ impl<'a> Client<'a> {
 
     /// Shows the log of the lead until its command has ended.
     fn follow(&self) -> Result<Followed, Stop> {
+        // While its pods start.
+        if self.is_its_own
+            && let Err(refusal) = self.beside(Cluster::check_exec)?
+        {
+            return Ok(Followed::IsVain(refusal.into()));
+        }
         let (mut shown, mut begun) = (0, None);
         let mut watch = Watch::new(self.is_its_own);
         loop {

@@ -25,6 +25,17 @@ const GET: [&str; 5] = [
     "--ignore-not-found",
     "--output=json",
 ];
+/// Whether the user may run commands in pods.
+const CAN_EXEC: [&str; 6] = [
+    TIMEOUT,
+    "auth",
+    "can-i",
+    "create",
+    "pods",
+    "--subresource=exec",
+];
+/// Begins the hint of a right that is missing.
+const LACKS: &str = "the Role of this user lacks the rule";
 /// How often something is asked again that may be asked twice, and the first pause; each is twice
 /// as long as the one before, 32 s together.
 const AGAIN_MAX: u32 = 7;
@@ -133,7 +144,7 @@ fn shown(words: &[&str]) -> String {
 /// The cure of what the API server says.
 fn hint(said: &str) -> String {
     if let Some(rule) = missing_right(said) {
-        return format!("the Role of this user lacks the rule {rule}");
+        return format!("{LACKS} {rule}");
     }
     cure(said)
         .unwrap_or("the same command of kubectl says more")
@@ -192,9 +203,12 @@ fn missing_right(said: &str) -> Option<String> {
             .map(str::to_owned)
     };
     let (resource, group) = (quoted("resource \"")?, quoted("API group \"")?);
-    Some(format!(
-        "{{apiGroups: [\"{group}\"], resources: [\"{resource}\"], verbs: [\"{verb}\"]}}"
-    ))
+    Some(rule(&group, &resource, verb))
+}
+
+/// A rule of a Role.
+fn rule(group: &str, resource: &str, verb: &str) -> String {
+    format!("{{apiGroups: [\"{group}\"], resources: [\"{resource}\"], verbs: [\"{verb}\"]}}")
 }
 
 /// A namespace of a cluster.
@@ -386,6 +400,26 @@ impl Cluster {
         match run_of(first).filter(|_| there.iter().any(|it| marked.has(it))) {
             Some(run) => self.remove(run),
             None => Ok(()),
+        }
+    }
+
+    /// Looks whether the user may run commands in pods, as which a result is fetched. What the API
+    /// server does not answer is no refusal: the next call says why.
+    ///
+    /// # Errors
+    /// It says no.
+    pub fn check_exec(&self) -> Result<(), ClusterError> {
+        let mut command = self.command(&CAN_EXEC);
+        let answer = self.calls.output(&mut command, None);
+        match answer {
+            Ok(answer) if answer.stdout.starts_with(b"no") => {
+                let rule = rule("", "pods/exec", "create");
+                Err(ClusterError {
+                    what: "pods/exec is forbidden, as which the result is fetched".to_owned(),
+                    hint: format!("{LACKS} {rule}"),
+                })
+            }
+            _ => Ok(()),
         }
     }
 
