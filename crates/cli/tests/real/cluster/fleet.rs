@@ -2,7 +2,9 @@
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use serde_json::Value;
 use testing::program::Finished;
+use testing::same::{assert_same, counted};
 
 use crate::Case;
 use crate::bed::Cluster;
@@ -14,6 +16,7 @@ pub(crate) const CASES: &[Case] = &[
         "a fleet of three measures exactly and leaves nothing",
         exact,
     ),
+    ("capacity, ramp, compare and replay run over pods", commands),
     ("a fleet has more names than a Secret takes", long),
     ("a fleet outlives the command that made it", attached),
     ("a fleet is ended by Ctrl-C, with its result", interrupted),
@@ -56,7 +59,7 @@ set -eu
 mkdir -p FOLDER && cd FOLDER
 kubectl create namespace NAME >/dev/null
 kubectl label namespace NAME pod-security.kubernetes.io/enforce=restricted >/dev/null
-THRONG responder --listen udp:10.240.0.1:0 >responder &
+THRONG responder --listen udp:10.240.0.1:0,tcp:10.240.0.1:0 >responder &
 responder=$!
 trap 'kill $responder 2>/dev/null || :' EXIT
 until grep -q '10.240.0.1:' responder; do kill -0 $responder; read -t 0.05 <> <(:) || :; done
@@ -113,7 +116,10 @@ pub(crate) fn received(folder: &str) -> u64 {
 
 /// The same load by one process and by three pods, whose manifest the API server takes as it is.
 fn exact(cluster: &Cluster) {
-    let run = "flags='--clients 30 --per-client poisson:20 --duration 2s --timeout 20s --seed 5'\n\
+    let run = "for node in n0 n1 n2; do kubectl label --overwrite node $node \
+               topology.kubernetes.io/zone=zone-of-$node >>labelled; done\n\
+               echo 'four.example. AAAA' >>names\n\
+               flags='--clients 30 --per-client poisson:20 --duration 2s --timeout 20s --seed 5'\n\
                flags=\"$flags --workers 3 --record\"\n\
                manifest=${fleet/fleet run/fleet manifest}\n\
                ${manifest/--output out /} | kubectl apply --dry-run=server --filename=- >applied\n\
@@ -127,22 +133,90 @@ fn exact(cluster: &Cluster) {
     let alone = RunRecord::from_json(&read(&folder, "alone.json")).unwrap();
     let record = record(&folder);
     assert_eq!(record.agent_count, 3);
+    assert_same(&counted(&record), &counted(&alone), "by three pods");
     let counts = &record.total.counts;
-    assert_eq!(counts.offered, alone.total.counts.offered);
     assert_eq!(
         (counts.sent, counts.responses),
         (counts.offered, counts.offered)
     );
-    let queries = |record: &RunRecord| record.experience().unwrap().queries;
-    assert_eq!(queries(&record), queries(&alone));
     let sent = |record: &RunRecord| record.warmup.counts.sent + record.total.counts.sent;
     assert_eq!(received(&folder), sent(&record) + sent(&alone));
-    assert_eq!(record.scenario.questions.count, 3);
-    let placed = record.agents.iter().filter(|it| it.placement.is_some());
-    assert_eq!(placed.count(), 3, "{:?}", record.agents);
+    assert_eq!(record.scenario.questions.count, 4);
+    for agent in &record.agents {
+        let placement = agent.placement.as_ref().unwrap();
+        let node = placement.node.as_ref().unwrap();
+        let zone = placement.zone.as_deref();
+        assert_eq!(zone, Some(format!("zone-of-{node}").as_str()));
+    }
     let printed = read(&folder, "printed");
     assert!(printed.contains("Everything else: "), "{printed}");
     // Nothing of the run is left in the cluster.
+    assert_eq!(read(&folder, "left"), "");
+}
+
+/// Each of the other commands that have agents, one after the other.
+const COMMANDS: &str = r#"
+{
+    echo '21-Nov-2026 10:00:00.000 general: info: running'
+    for number in {100..199}; do
+        client="client @0x7f 198.51.100.$((number % 7 + 1))#53053 (n$number.example)"
+        echo "21-Nov-2026 10:00:01.$number queries: info: $client:" \
+            "query: n$number.example IN A +E(0) (192.0.2.53)"
+    done
+} >query.log
+over_pods() {
+    local flags=${fleet%% -- *} code=0
+    flags=${flags/--name NAME/--name NAME-$1}
+    flags=${flags/--agents 3/--agents 2}
+    mkdir -p out/$1
+    ${flags/--output out/--output out/$1} -- "$@" --format json >printed-$1 2>said-$1 || code=$?
+    echo $code >code-$1
+}
+load="--server $server --names names --timeout 20s"
+search='--start 200 --max 400 --trial-duration 1s --repeat 1 --precision 50% --max-p99 5s'
+over_pods capacity $search --max-duration 20s --records records $load
+over_pods ramp --to 200 --over 2s --record record.json $load
+side="$load --rate 100 --duration 1s"
+over_pods compare --a "$side" --b "throng run $side" --repeat 1 --records records
+over_pods compare-transports --transports udp,tcp --rate 200 --duration 1s --records records $load
+over_pods replay query.log --server $server --timeout 20s --record record.json
+find out -name '*.json'
+"#;
+
+fn commands(cluster: &Cluster) {
+    let (finished, folder) = shell(cluster, "fleet-commands", COMMANDS);
+    let found = finished.succeeded();
+    let mut sent = 0;
+    for (command, at_least) in [
+        // A busy machine may take the time of a whole search for its first trial.
+        ("capacity", 1),
+        ("ramp", 1),
+        ("compare", 2),
+        ("compare-transports", 2),
+        ("replay", 1),
+    ] {
+        let of = |name: &str| read(&folder, &format!("{name}-{command}"));
+        let said = of("said");
+        let printed: Value = serde_json::from_str(&of("printed")).expect(&said);
+        // A busy machine may leave a search without a load that is passed.
+        let is_found = command != "capacity" || !printed["answer"]["value"].is_null();
+        let code = of("code");
+        assert_eq!(code.trim() == "0", is_found, "{command}, {code}: {said}");
+        let records = found.lines().filter(|path| {
+            path.starts_with(&format!("out/{command}/")) && !path.ends_with("/capacity.json")
+        });
+        let records: Vec<RunRecord> = records
+            .map(|path| RunRecord::from_json(&read(&folder, path)).unwrap())
+            .collect();
+        assert!(records.len() >= at_least, "{command}: {said}");
+        for record in records {
+            assert_eq!(record.agent_count, 2, "{command}");
+            sent += record.warmup.counts.sent + record.total.counts.sent;
+        }
+    }
+    let answer = read(&folder, "out/capacity/records/capacity.json");
+    assert_eq!(answer.trim(), read(&folder, "printed-capacity").trim());
+    assert_eq!(received(&folder), sent);
     assert_eq!(read(&folder, "left"), "");
 }
 
@@ -291,8 +365,15 @@ printf '#!/bin/sh\nexec %s --as=user --as-group=throng "$@"\n' "$(which kubectl)
 chmod +x bin/kubectl
 until bin/kubectl --namespace NAME auth can-i create jobs; do read -t 0.1 <> <(:) || :; done
 cp names names.txt
+# As OpenShift gives it to the pods of a namespace (SCC restricted).
+user_of_namespace='runAsUser: 1000730000\n\1runAsGroup: 0\n\1fsGroup: 1000730000'
 user() { PATH=$PWD/bin:$own; "$@"; PATH=$own; }
-made() { @MANIFEST@ >manifest; kubectl --namespace NAME apply --filename=manifest >>applied; }
+made() {
+    @MANIFEST@ | sed "s/^\( *\)runAsNonRoot: true/&\n\1$user_of_namespace/" >manifest
+    kubectl --namespace NAME apply --filename=manifest >>applied
+    local user='{.spec.template.spec.securityContext.runAsUser}'
+    kubectl --namespace NAME get jobs "--output=jsonpath={range .items[*]}$user,{end}" >>users
+}
 over() { kubectl --namespace NAME logs job/NAME-lead 2>&1 | grep -q 'the result waits'; }
 user @RUN@
 cp record.json first.json
@@ -434,6 +515,8 @@ fn documented(cluster: &Cluster) {
     assert!(printed.contains("fleet-doc  lead "), "{printed}");
     let without_jobs = "fleet-doc  lead gone, 0 of 0 agents run";
     assert!(printed.contains(without_jobs), "{printed}");
+    // The Jobs of four manifests.
+    assert_eq!(read(&folder, "users"), "1000730000,".repeat(8));
     for name in ["first.json", "record.json"] {
         let record = RunRecord::from_json(&read(&folder, name)).unwrap();
         assert_eq!((record.agent_count, record.total.counts.sent), (2, 400));
