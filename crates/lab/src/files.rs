@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -165,6 +165,12 @@ pub fn keep_in_temporary(
         Ok(()) => Ok(path),
         Err(error) => Err((path, error)),
     }
+}
+
+/// True for a path that leads to a place below the folder from which it is taken.
+pub fn is_below(path: &Path) -> bool {
+    path.components()
+        .all(|it| matches!(it, Component::Normal(_)))
 }
 
 /// Makes a folder and those above it, unless they are there.

@@ -2,6 +2,7 @@
 //! record after it.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use driver::clock::Clock;
@@ -62,22 +63,31 @@ impl Sources {
         Ok(sources)
     }
 
+    /// The files with credentials, which stay on this host.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let of_all = self.asked.iter().map(|it| &it.credentials);
+        of_all.flat_map(files).map(PathBuf::as_path)
+    }
+
     /// True if nothing is to be observed.
     pub fn is_empty(&self) -> bool {
         self.asked.is_empty() && !self.is_auto && self.others.is_empty()
     }
 }
 
-/// A file that is not there is no fault of the source's.
-fn check_files(text: &str, credentials: &Credentials) -> Result<(), RunError> {
+fn files(credentials: &Credentials) -> impl Iterator<Item = &PathBuf> {
     let Credentials {
         token,
         authorities,
         certificate,
         key,
     } = credentials;
-    let files = [token, authorities, certificate, key];
-    for path in files.into_iter().flatten() {
+    [token, authorities, certificate, key].into_iter().flatten()
+}
+
+/// A file that is not there is no fault of the source's.
+fn check_files(text: &str, credentials: &Credentials) -> Result<(), RunError> {
+    for path in files(credentials) {
         std::fs::metadata(path).map_err(|error| {
             let what = format!("--observe {text}: `{}`: {error}", path.display());
             RunError::new(what, "give a file with the credential in it")
@@ -136,7 +146,8 @@ pub(crate) fn begin(
     let is_over = || control.is_stopped() || control.is_interrupted();
     let observer = Observer::start_unless(&asked, Instant::now(), settings, &is_over);
     Ok(Some(Observing {
-        observer: observer.map_err(refused("observe"))?,
+        observer: observer
+            .map_err(|error| RunError::new(format!("--observe: {}", error.what), error.hint))?,
         epoch,
         said,
         notes,

@@ -25,7 +25,7 @@ pub(crate) enum Opened {
 /// Opens what was asked for. Connects to nothing yet.
 pub(crate) fn open(asked: &Asked, picker: &Picker) -> Result<Opened, AskedError> {
     let place = asked.place.as_str();
-    let wrong = |what: String| AskedError::of(asked, what);
+    let wrong = |what: String| AskedError::of(asked, format!("{}: {what}", asked.shown()));
     let url = || Url::parse(place).map_err(wrong);
     let client = || Client::new(asked.credentials.clone(), asked.network.clone());
     let source: Box<dyn Source> = match asked.profile.access {

@@ -1,9 +1,12 @@
 //! What a command that runs in another place reads, read here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 
+use lab::files;
 use lab::kubernetes::FleetInputs;
-use settings::Run;
+use lab::observing::Sources;
+use settings::{DriverKind, Run};
 
 use crate::args::{Arguments, Command, RunCommand};
 use crate::failure::Failure;
@@ -25,6 +28,9 @@ const OF_FLEET: [&str; 6] = [
     "--min-agents",
 ];
 
+/// Flags that name what is written.
+const WRITTEN: [&str; 4] = ["--junit", "--plot", "--record", "--records"];
+
 /// What the command of a lead needs of its pod.
 pub(super) struct Collected {
     /// What it reads.
@@ -40,6 +46,7 @@ pub(super) struct Collected {
 pub(super) fn collect(words: &[String]) -> Result<Collected, Failure> {
     inputs::keep_all();
     refuse_of_fleet(words)?;
+    refuse_elsewhere(words)?;
     let parsed = parse(words)?;
     let runs = match &parsed.command {
         Command::Run(command) => of_run_command(command)?,
@@ -176,6 +183,24 @@ fn check(run: &Run) -> Result<(), Failure> {
         ));
     }
     let generator = &run.generator;
+    if generator.driver == Some(DriverKind::Xdp) {
+        return Err(Failure::usage(
+            "--driver xdp needs capabilities, and pods have none",
+            "leave out --driver and --interface",
+        ));
+    }
+    if run.tls.as_ref().is_some_and(|tls| tls.key_log.is_some()) {
+        return Err(Failure::usage(
+            "--tls-keylog: each agent would write secrets to its pod, where nobody fetches them",
+            "leave it out",
+        ));
+    }
+    if let Some(path) = Sources::parse(&run.observe)?.files().next() {
+        return Err(Failure::usage(
+            format!("--observe reads {}, which no pod has", path.display()),
+            "observe from here, by `throng fleet run` of an experiment, or without credentials",
+        ));
+    }
     let given = [
         ("--agents", generator.agents.is_some()),
         ("--hosts", generator.hosts.is_some()),
@@ -186,6 +211,27 @@ fn check(run: &Run) -> Result<(), Failure> {
         None => Ok(()),
         Some((flag, _)) => Err(of_fleet(flag)),
     }
+}
+
+/// Refuses files that the command would not write below the folder of the lead, from which results
+/// are fetched: elsewhere the lead writes nothing.
+fn refuse_elsewhere(words: &[String]) -> Result<(), Failure> {
+    let following = words.iter().skip(1).map(Some).chain([None]);
+    for (word, next) in words.iter().zip(following) {
+        let (flag, path) = match word.split_once('=') {
+            Some((flag, path)) => (flag, path),
+            None => (word.as_str(), next.map_or("", String::as_str)),
+        };
+        let path = Path::new(path);
+        let is_alone = path.components().count() <= 1 || flag == "--records";
+        if WRITTEN.contains(&flag) && !(files::is_below(path) && is_alone) {
+            return Err(Failure::usage(
+                format!("{flag} {} is not in the folder of the lead", path.display()),
+                "give a name alone here, and the folder by --output before `--`",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses flags among the words of a command that the fleet decides.

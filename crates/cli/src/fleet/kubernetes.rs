@@ -22,7 +22,7 @@ use super::causes::annotated;
 use super::collected::{self, Collected};
 use super::experiment;
 use super::interrupts::{Stop, beside, interrupted};
-use super::lead::{OUTPUT, Offered, WAITS, Written, is_below};
+use super::lead::{OUTPUT, Offered, WAITS, Written};
 use super::said;
 use super::watch::{Look, NO_PROGRAM, Watch, lead_is_gone};
 use crate::args::fleet::{
@@ -808,7 +808,7 @@ impl<'a> Client<'a> {
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
         let path = self.output.join(name);
-        if !is_below(Path::new(name)) {
+        if !files::is_below(Path::new(name)) {
             return Err(Failure::in_operation(format!(
                 "the lead offers a file `{name}`"
             )));

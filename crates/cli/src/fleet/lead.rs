@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::path::{Component, Path};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -209,7 +209,7 @@ impl Written {
 /// Writes a part of a file to standard output.
 pub(super) fn part(arguments: &PartArguments) -> Result<ExitCode, Failure> {
     let path = Path::new(&arguments.name);
-    if !is_below(path) {
+    if !files::is_below(path) {
         return Err(Failure::plain(format!(
             "{}: no file of a result",
             arguments.name
@@ -226,12 +226,6 @@ pub(super) fn part(arguments: &PartArguments) -> Result<ExitCode, Failure> {
         }
         terminal::output(&piece).map_err(Failure::in_operation)?;
     }
-}
-
-/// True for a path that leads nowhere else.
-pub(super) fn is_below(path: &Path) -> bool {
-    path.components()
-        .all(|it| matches!(it, Component::Normal(_)))
 }
 
 /// The result has been fetched: the lead may end.

@@ -147,6 +147,52 @@ fn what_has_no_agents_or_cannot_be_sent_is_refused() {
 }
 
 #[test]
+fn what_pods_cannot_read_or_write_is_refused() {
+    let folder = Folder::new("kubernetes-files");
+    let names = folder.write("names.txt", "a.example A\n");
+    let run = format!("run --server 192.0.2.1 --names {names}");
+    for (command, error, hint) in [
+        (
+            format!("{run} --record ../record.json"),
+            "--record ../record.json is not in the folder of the lead",
+            "the folder by --output",
+        ),
+        (
+            format!("{run} --junit=results/junit.xml"),
+            "--junit results/junit.xml is not in the folder of the lead",
+            "a name alone",
+        ),
+        (
+            format!("capacity --server 192.0.2.1 --names {names} --records /records"),
+            "--records /records is not in the folder of the lead",
+            "a name alone",
+        ),
+        (
+            format!("{run} --driver xdp --interface eth0"),
+            "--driver xdp needs capabilities, and pods have none",
+            "leave out --driver",
+        ),
+        (
+            format!("{run} --transport dot --tls-insecure --tls-name a --tls-keylog keys"),
+            "--tls-keylog: each agent would write secrets to its pod",
+            "leave it out",
+        ),
+        (
+            format!("{run} --observe prometheus=http://192.0.2.1/,allow=up,token={names}"),
+            "which no pod has",
+            "observe from here",
+        ),
+        (
+            format!("{run} --observe none=1"),
+            "no profile `none`",
+            "profiles are",
+        ),
+    ] {
+        throng(&format!("{FLEET} -- {command}")).refused_with(error, hint);
+    }
+}
+
+#[test]
 fn every_command_that_has_agents_can_have_them_in_pods() {
     let folder = Folder::new("kubernetes-commands");
     let names = folder.write("names.txt", "a.example A\n");

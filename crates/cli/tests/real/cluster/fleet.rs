@@ -556,7 +556,7 @@ KUBECONFIG=$own
 }
 
 /// What each fleet that does not run is told, with its cure.
-const REFUSED: [(&str, &str, &str); 6] = [
+const REFUSED: [(&str, &str, &str); 10] = [
     (
         "image",
         " cannot start: ",
@@ -583,7 +583,29 @@ const REFUSED: [(&str, &str, &str); 6] = [
         "free or add nodes, or give less --cpus",
     ),
     ("name", "already exists", "give --name another name"),
+    (
+        "record",
+        "--record /nowhere/record.json is not in the folder of the lead",
+        "give a name alone here",
+    ),
+    (
+        "address",
+        "): cannot send from --local-address 192.0.2.77: ",
+        "give addresses of this host",
+    ),
+    (
+        "port",
+        "): cannot open a socket from 0.0.0.0:",
+        "with --local-address, and a free port range",
+    ),
+    (
+        "cpus",
+        "): cannot run a worker on CPU 1000: ",
+        "give CPUs of this machine with --cpus",
+    ),
 ];
+/// Those of which an agent tells, which is named.
+const REFUSED_BY_AGENTS: [&str; 3] = ["address", "port", "cpus"];
 
 fn refused(cluster: &Cluster) {
     let lines = r#"
@@ -604,11 +626,20 @@ refused nodes ${fleet/--cpus 100m/--cpus 1000}
 kubectl --namespace NAME create secret generic NAME-inputs >/dev/null
 refused name $fleet
 kubectl --namespace NAME delete secret NAME-inputs >/dev/null
+refused record $fleet --record /nowhere/record.json
+refused address $fleet --local-address 192.0.2.77
+refused port $fleet --local-port 53
+refused cpus $fleet --cpus 1000
 "#;
     let (finished, folder) = shell(cluster, "fleet-refused", lines);
     finished.succeeded();
     for (row, what, hint) in REFUSED {
         assert_refused(&folder, row, what, hint);
+    }
+    for row in REFUSED_BY_AGENTS {
+        let said = read(&folder, &format!("said-{row}"));
+        let (_, error) = said.split_once("error: agent ").expect(&said);
+        assert!(error.contains(" of 3 (fleet-refused-agents-"), "{said}");
     }
     assert_eq!(received(&folder), 0);
     assert_eq!(read(&folder, "left"), "");
@@ -627,7 +658,9 @@ fn assert_refused(folder: &str, row: &str, what: &str, hint: &str) {
         .unwrap_or_else(|| panic!("{row}: {said}"));
     assert!(error.contains(what), "{row}, {what}: {said}");
     assert!(cure.contains(hint), "{row}, {hint}: {said}");
-    assert_eq!(cure.lines().count(), 1, "{row}: {said}");
+    // What becomes of the pods may be seen meanwhile.
+    let lines = cure.lines().filter(|line| !line.starts_with("pod "));
+    assert_eq!(lines.count(), 1, "{row}: {said}");
 }
 
 /// The quota has room for the lead and one agent of three, then for none. With as many agents as
