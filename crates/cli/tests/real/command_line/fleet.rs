@@ -7,7 +7,8 @@ use testing::program::{Finished, execute};
 use crate::process::{Responder, THRONG, throng};
 
 /// Stands for ssh. `day` has a clock that is a day ahead, and has none of the files here; `net` has
-/// a network of its own; on `fast` and `slow` a library of that name is loaded first.
+/// a network of its own; on `fast` and `slow` a library of that name is loaded first; the way to
+/// `noise` changes some octets.
 const ELSEWHERE: &str = r#"#!/bin/sh
 host=$1; shift
 echo $host >> FOLDERstarted
@@ -17,6 +18,7 @@ case $host in
     exec unshare --time --monotonic 86400 --mount --fork --kill-child -- \
       sh -c "mount -t tmpfs none FOLDER && exec $*" ;;
   fast|slow) LD_PRELOAD=FOLDER$host.so exec sh -c "exec $*" ;;
+  noise) { head -c 300000; head -c 4 >/dev/null; printf XXXX; cat; } | sh -c "exec $*" ;;
   net*) exec unshare --net -- sh -c "exec $*" ;;
   *) exec sh -c "exec $*" ;;
 esac

@@ -99,6 +99,21 @@ fn clocks_that_drift_are_known_as_well_as_is_said() {
     assert_eq!(fleet.received(), counts.sent);
 }
 
+/// The names are on their way then.
+#[test]
+fn a_connection_that_changes_octets_ends_the_run_before_a_query() {
+    let fleet = Fleet::new("hosts-noise", &["here", "noise"]);
+    let names: String = (0..200_000_u64)
+        .map(|it| format!("{:x}.example. A\n", it.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+        .collect();
+    fleet.folder.write("names", names);
+    let finished = fleet.run("--clients 4 --rate 10 --duration 1s");
+    let said = &finished.stderr;
+    assert_eq!(finished.code, Some(1), "{said}");
+    assert!(said.contains("agent 2 of 2 (noise)"), "{said}");
+    assert_eq!(fleet.received(), 0);
+}
+
 #[test]
 fn agents_are_started_once_for_all_runs_of_a_command() {
     let fleet = Fleet::new("hosts-runs", &["here", "day"]);
