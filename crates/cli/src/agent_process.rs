@@ -62,6 +62,10 @@ fn on_end(end: &End) -> i32 {
             agent::by_hand(why).report();
             1
         }
+        End::Damaged(why) => {
+            tell!("error: the connection with the lead has ended: {why}");
+            1
+        }
         End::Gone(_) => 1,
         End::Abandoned(why) => why.exit_code(),
     }

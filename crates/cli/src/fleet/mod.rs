@@ -229,7 +229,7 @@ fn on_end(end: &End) -> i32 {
             i32::from(Refusal::EXIT_CODE),
         ),
         End::Gone(None) => ("the lead has ended the connection".to_owned(), None, lost),
-        End::Gone(Some(why)) => (
+        End::Gone(Some(why)) | End::Damaged(why) => (
             format!("the connection with the lead has ended: {why}"),
             None,
             lost,

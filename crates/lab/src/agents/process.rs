@@ -51,6 +51,8 @@ pub enum End {
     NoLead(String),
     /// Its connection with the lead has ended; why, if that is known.
     Gone(Option<String>),
+    /// What its lead says has come damaged; how that showed.
+    Damaged(String),
     /// Its lead is silent, or has said too late when to start.
     Abandoned(Abandoned),
 }
@@ -380,7 +382,7 @@ fn read(
                     // The link ends only with this process.
                     let _ = to_link.send(ToLink::Heard(message, now));
                 }
-                Err(error) if has_lead => return End::Gone(Some(error.to_string())),
+                Err(error) if has_lead => return End::Damaged(error.to_string()),
                 Err(error) => return End::NoLead(error.to_string()),
             }
         }

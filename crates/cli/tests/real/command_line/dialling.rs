@@ -416,7 +416,7 @@ fn an_octet_that_is_flipped_on_its_way_ends_the_run_before_a_query() {
 fn connections_that_end_before_the_lead_has_answered_are_dialled_again() {
     let lab = Lab::new("dialling-again");
     let path = lab.folder.path("record.json");
-    let load = "--clients 4 --rate 100 --duration 1s";
+    let load = "--clients 4 --rate 100 --duration 1s --timeout 20s";
     let (mut lead, address) = lab.lead(&format!("--agents 2 {load} --record {path}"));
     let fates = [
         Fate::Closed,

@@ -111,6 +111,8 @@ fn a_connection_that_changes_octets_ends_the_run_before_a_query() {
     let said = &finished.stderr;
     assert_eq!(finished.code, Some(1), "{said}");
     assert!(said.contains("agent 2 of 2 (noise)"), "{said}");
+    let why = "error: the connection with the lead has ended: ";
+    assert!(said.contains(why), "{said}");
     assert_eq!(fleet.received(), 0);
 }
 
