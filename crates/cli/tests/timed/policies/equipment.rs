@@ -249,7 +249,12 @@ impl Disturbed {
     /// no CPU is down meanwhile.
     fn words(self) -> &'static [&'static str] {
         match self {
-            Disturbed::Hogs => &["CPU", "outage of", "the target was down"],
+            Disturbed::Hogs => &[
+                "CPU",
+                "outage of",
+                "the target was down",
+                "stop the other processes",
+            ],
             Disturbed::Stop => &[
                 "outage of",
                 "the target was down",
