@@ -6,10 +6,10 @@ use std::time::Duration;
 use proto::Instant;
 use serde_json::Value;
 
-use crate::BEAT_EVERY;
 use crate::inputs::{Incoming, Inputs, Part};
 use crate::message::{AgentError, FromAgent, ToAgent};
 use crate::seats::Refusal;
+use crate::{BEAT_EVERY, DeadMan};
 
 /// How long an agent keeps reading before it considers its lead gone. It is the last part of the
 /// allowed silence. After a pause of the agent or of its host the agent reads for this long again,
@@ -18,8 +18,9 @@ const LAST_LOOK: Duration = Duration::from_secs(2);
 /// By how much the order to start may be late. An agent that begins then is behind its schedule, as
 /// one that is stopped later in its run is, and its record says so: first queries that left late.
 const LATE_MAX: Duration = Duration::from_secs(1);
-/// How long it waits for its setup, which the lead sends once all agents have been started.
-const SETUP_MAX: Duration = Duration::from_secs(120);
+/// How long it waits for its lead while it sends no queries: for its setup, which the lead sends
+/// once all agents have been started, and for the start.
+const IDLE_MAX: Duration = Duration::from_secs(120);
 
 /// An order for an agent.
 #[derive(Debug, PartialEq)]
@@ -85,8 +86,7 @@ impl Abandoned {
 /// and the next deadline come out.
 #[derive(Debug)]
 pub struct AgentLink {
-    /// How long it continues in a run without a message from its lead.
-    dead_man: Duration,
+    dead_man: DeadMan,
     /// When the lead last sent something.
     heard: Instant,
     /// The longest allowed silence of the lead; none if there is no limit.
@@ -107,13 +107,12 @@ pub struct AgentLink {
 }
 
 impl AgentLink {
-    /// An agent that waits for its setup. In a run it continues for `dead_man` without a message
-    /// from its lead: [`crate::DEAD_MAN`], or [`crate::DEAD_MAN_HERE`].
-    pub fn new(now: Instant, dead_man: Duration) -> Self {
+    /// An agent that waits for its setup.
+    pub fn new(now: Instant, dead_man: DeadMan) -> Self {
         AgentLink {
             dead_man,
             heard: now,
-            silence_max: Some(SETUP_MAX),
+            silence_max: Some(IDLE_MAX),
             looks_until: None,
             beaten: None,
             armed: None,
@@ -139,11 +138,11 @@ impl AgentLink {
             ToAgent::Refused(refusal) => self.orders.push_back(Order::Refused(refusal)),
             ToAgent::Input(part) => self.take(part),
             ToAgent::Forget => self.incoming.forget(),
-            ToAgent::Setup(setup) => self.prepare(setup, Some(self.dead_man), now),
+            ToAgent::Setup(setup) => self.prepare(setup, Some(IDLE_MAX), now),
             ToAgent::Serve(setup) => self.prepare(setup, None, now),
             ToAgent::Clock { asked_ns, heard_ns } => {
                 if let Some(heard_ns) = heard_ns {
-                    let until = Instant::from_nanos(heard_ns) + self.dead_man;
+                    let until = Instant::from_nanos(heard_ns) + self.dead_man.pauses;
                     self.of_run(Order::PauseAt(until));
                 }
                 self.say(FromAgent::Clock {
@@ -205,7 +204,10 @@ impl AgentLink {
     fn start(&mut self, at: Instant, now: Instant) {
         self.armed = None;
         match now < at + LATE_MAX {
-            true => self.orders.push_back(Order::StartAt(at)),
+            true => {
+                self.silence_max = Some(self.dead_man.ends);
+                self.orders.push_back(Order::StartAt(at));
+            }
             false => {
                 self.say(late(at, now));
                 self.abandon(Abandoned::Late);
@@ -227,7 +229,7 @@ impl AgentLink {
 
     /// Ends its run. Until the next one it sends nothing, because the lead may not be reading.
     fn wait_for_next(&mut self) {
-        (self.silence_max, self.beaten) = (Some(SETUP_MAX), None);
+        (self.silence_max, self.beaten) = (Some(IDLE_MAX), None);
         (self.armed, self.has_run) = (None, false);
         self.orders.push_back(Order::RunOver);
         if self.is_leaving {
@@ -317,7 +319,6 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::{DEAD_MAN, DEAD_MAN_HERE};
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -331,12 +332,21 @@ mod tests {
         std::iter::from_fn(|| link.poll_message()).count()
     }
 
+    /// Gives it a run that begins now.
+    fn begin(link: &mut AgentLink, now: Instant) {
+        let at_ns = now.as_nanos();
+        link.hear(ToAgent::Setup(Value::Null), now);
+        link.hear(ToAgent::Go { at_ns }, now);
+        let setup = Order::Setup(Value::Null, Inputs::default());
+        assert_eq!(orders(link), [setup, Order::StartAt(now)]);
+    }
+
     #[test]
     fn an_agent_that_hears_nothing_stops() {
-        let mut link = AgentLink::new(at(0), DEAD_MAN);
+        let mut link = AgentLink::new(at(0), DeadMan::FAR);
         link.pass(at(60_000));
         assert_eq!((orders(&mut link), says(&mut link)), (vec![], 0));
-        let mut serves = AgentLink::new(at(0), DEAD_MAN);
+        let mut serves = AgentLink::new(at(0), DeadMan::FAR);
         serves.hear(ToAgent::Serve(Value::Null), at(1));
         serves.pass(at(100_000));
         serves.pass(at(200_000));
@@ -344,47 +354,48 @@ mod tests {
             orders(&mut serves),
             [Order::Setup(Value::Null, Inputs::default())]
         );
-        link.hear(ToAgent::Setup(Value::Null), at(60_000));
-        assert_eq!(
-            orders(&mut link),
-            [Order::Setup(Value::Null, Inputs::default())]
-        );
+        begin(&mut link, at(60_000));
         let mut now = at(60_000);
-        while now < at(70_000) {
+        while now < at(90_000) {
             link.pass(now);
             now = link.next_due();
         }
         assert_eq!(orders(&mut link), []);
         // Twice a second, and once at its setup.
-        assert_eq!(says(&mut link), 1 + 19);
-        assert_eq!(now, at(70_000));
+        assert_eq!(says(&mut link), 1 + 59);
+        assert_eq!(now, at(90_000));
         link.pass(now);
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
-        link.hear(ToAgent::Stop, at(71_000));
+        link.hear(ToAgent::Stop, at(91_000));
         link.say(FromAgent::Vain);
         assert_eq!((orders(&mut link), says(&mut link)), (vec![], 0));
     }
 
-    /// On its lead's host it is more patient.
+    /// On its lead's host it is more patient, and before the start everywhere: there it sends no
+    /// queries.
     #[test]
-    fn an_agent_goes_on_for_as_long_as_is_said() {
-        let mut link = AgentLink::new(at(0), DEAD_MAN_HERE);
-        link.hear(ToAgent::Setup(Value::Null), at(0));
-        let setup = Order::Setup(Value::Null, Inputs::default());
-        let mut now = at(0);
-        while now < at(60_000) {
-            link.pass(now);
-            now = link.next_due();
-        }
-        assert_eq!(orders(&mut link), [setup]);
-        link.pass(now);
-        assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
+    fn an_agent_waits_longer_on_its_leads_host_and_before_the_start() {
+        let silence = |link: &mut AgentLink| {
+            let mut now = at(0);
+            while orders(link) != [Order::Abandon(Abandoned::Unheard)] {
+                now = link.next_due();
+                link.pass(now);
+            }
+            now
+        };
+        let mut here = AgentLink::new(at(0), DeadMan::HERE);
+        begin(&mut here, at(0));
+        assert_eq!(silence(&mut here), at(60_000));
+        let mut prepares = AgentLink::new(at(0), DeadMan::FAR);
+        prepares.hear(ToAgent::Setup(Value::Null), at(0));
+        orders(&mut prepares);
+        assert_eq!(silence(&mut prepares), at(120_000));
     }
 
     /// Each question says how long it may send: not how late it was read.
     #[test]
     fn an_agent_pauses_after_the_last_answer_that_its_lead_has_read() {
-        let mut link = AgentLink::new(at(0), DEAD_MAN);
+        let mut link = AgentLink::new(at(0), DeadMan::FAR);
         let question = |heard_ns| ToAgent::Clock {
             asked_ns: 0,
             heard_ns,
@@ -405,23 +416,20 @@ mod tests {
     /// Having been stopped for a minute, it finds the messages that its lead has sent meanwhile.
     #[test]
     fn an_agent_that_was_stopped_looks_once_more() {
-        let mut link = AgentLink::new(at(0), DEAD_MAN);
-        link.hear(ToAgent::Setup(Value::Null), at(0));
+        let mut link = AgentLink::new(at(0), DeadMan::FAR);
+        begin(&mut link, at(0));
         // It gets the CPU before its lead does.
         for now in [60_000, 60_500, 61_900] {
             link.pass(at(now));
         }
         link.hear(ToAgent::Beat, at(61_999));
-        link.pass(at(69_900));
-        assert_eq!(
-            orders(&mut link),
-            [Order::Setup(Value::Null, Inputs::default())]
-        );
+        link.pass(at(89_900));
+        assert_eq!(orders(&mut link), []);
     }
 
     #[test]
     fn a_start_that_is_long_past_is_refused() {
-        let mut link = AgentLink::new(at(0), DEAD_MAN);
+        let mut link = AgentLink::new(at(0), DeadMan::FAR);
         // The lead tries a later start.
         link.hear(ToAgent::Arm { at_ns: 10_000_000 }, at(25));
         assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
@@ -434,7 +442,7 @@ mod tests {
         assert!(matches!(link.poll_message(), Some(FromAgent::Late { .. })));
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Late)]);
         for heard in [99, 101, 1_099] {
-            let mut link = AgentLink::new(at(0), DEAD_MAN);
+            let mut link = AgentLink::new(at(0), DeadMan::FAR);
             link.hear(ToAgent::Arm { at_ns }, at(30));
             link.pass(at(heard));
             link.hear(ToAgent::Go { at_ns }, at(heard));
@@ -445,7 +453,7 @@ mod tests {
 
     #[test]
     fn an_agent_does_one_run_after_the_other() {
-        let mut link = AgentLink::new(at(0), DEAD_MAN);
+        let mut link = AgentLink::new(at(0), DeadMan::FAR);
         let mut inputs = Inputs::default();
         inputs.add(Arc::new(b"names".to_vec()));
         for part in inputs.messages(&BTreeSet::new()) {
@@ -482,9 +490,9 @@ mod tests {
         assert_eq!(orders(&mut link), [Order::RunOver, Order::End]);
         // An agent whose lead sends nothing ends.
         let next = link.next_due();
-        assert_eq!(next, at(400_001) + (SETUP_MAX - LAST_LOOK));
+        assert_eq!(next, at(400_001) + (IDLE_MAX - LAST_LOOK));
         link.pass(next);
-        assert_eq!(link.next_due(), at(400_001) + SETUP_MAX);
+        assert_eq!(link.next_due(), at(400_001) + IDLE_MAX);
         link.pass(link.next_due());
         assert_eq!(orders(&mut link), [Order::Abandon(Abandoned::Unheard)]);
     }

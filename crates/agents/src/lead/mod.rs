@@ -16,15 +16,17 @@ use proto::Instant;
 use settings::OnAgentLoss;
 
 use crate::message::{AgentError, FromAgent, Hello, ToAgent};
-use crate::{DEAD_MAN, STOP_MAX};
+use crate::{DeadMan, STOP_MAX};
 use checkpoints::{Checkpoints, Loss};
 use fate::sent_max;
 use link::{Armed, LeadLink, State};
 
 /// How long all agents may take to greet.
 const GREETING_MAX: Duration = Duration::from_secs(60);
-/// How long an agent may send nothing, not counting pauses of the lead itself.
+/// How long an agent may send nothing in the run, and before it, not counting pauses of the lead
+/// itself.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+const SILENCE_BEFORE_MAX: Duration = Duration::from_secs(30);
 /// Longest time between two turns of the lead; anything longer was a pause of its own.
 const TURN: Duration = Duration::from_millis(20);
 /// Time until the common start, at least: proposal, confirmations and order have to travel between
@@ -515,7 +517,11 @@ impl Lead {
                 link.stalled += passed;
             }
             let (silence, stalled) = (link.silence, link.stalled);
-            if silence > SILENCE_MAX {
+            let silence_max = match link.state {
+                State::Running => SILENCE_MAX,
+                _ => SILENCE_BEFORE_MAX,
+            };
+            if silence > silence_max {
                 self.lose(agent, Why::Silent(silence), now);
             } else if stalled > stalled_max {
                 self.lose(agent, Why::Stalled(stalled), now);
@@ -605,7 +611,7 @@ impl Lead {
         // An agent on another host continues until it notices the silence of its lead.
         let goes_on = match (&link.place, &why) {
             (_, Why::Left) | (Place::Here, _) => Duration::ZERO,
-            (Place::Host(_), _) => DEAD_MAN + STOP_MAX,
+            (Place::Host(_), _) => DeadMan::FAR.pauses + STOP_MAX,
         };
         let how = match &link.place {
             Place::Host(host) => format!("{} on {host}", why.how()),

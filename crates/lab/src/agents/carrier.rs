@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use agents::{
-    Abandoned, BEAT_EVERY, DEAD_MAN, DEAD_MAN_HERE, Decoder, Failure, FrameError, FromAgent,
-    Inputs, Place, ToAgent, Why,
+    Abandoned, BEAT_EVERY, DeadMan, Decoder, Failure, FrameError, FromAgent, Inputs, Place,
+    ToAgent, Why,
 };
 use driver::clock::Clock;
 use proto::Instant;
@@ -624,10 +624,10 @@ fn describe(status: ExitStatus, place: &Place) -> String {
         (Some(signal), _, _) => format!("signal {signal}"),
         (None, Some(Abandoned::Unheard), _) => {
             let silence = match place {
-                Place::Here => DEAD_MAN_HERE,
-                Place::Host(_) => DEAD_MAN,
+                Place::Here => DeadMan::HERE,
+                Place::Host(_) => DeadMan::FAR,
             };
-            format!("it had heard nothing for {} s", silence.as_secs())
+            format!("it had heard nothing for {} s", silence.ends.as_secs())
         }
         (None, Some(Abandoned::Late), _) => "it had heard of the start too late".to_owned(),
         (None, None, Some(code)) => format!("exit code {code}"),

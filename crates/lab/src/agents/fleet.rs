@@ -9,10 +9,10 @@ use driver::clock::Clock;
 use super::carrier::{AgentsError, Carried, Carrier, TURN, Task};
 use super::gate::Gate;
 
-/// How long agents may take to end that have no more to do: as long as silent ones are waited for
-/// elsewhere. A lead that has gone resets the connection of one that is on a busy host and still
-/// says something, which then does not read that it may end.
-const END_MAX: Duration = agents::DEAD_MAN;
+/// How long agents may take to end that have no more to do. A lead that has gone resets the
+/// connection of one that is on a busy host and still says something, which then does not read that
+/// it may end.
+const END_MAX: Duration = Duration::from_secs(10);
 
 /// Agents that have said who they are. They end when it is dropped, and by themselves with
 /// [`Fleet::end`].

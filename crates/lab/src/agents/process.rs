@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use agents::{
-    Abandoned, AgentLink, DEAD_MAN, DEAD_MAN_HERE, Decoder, FromAgent, Hello, Inputs, Join, Order,
-    Refusal, STOP_MAX, ToAgent,
+    Abandoned, AgentLink, DeadMan, Decoder, FromAgent, Hello, Inputs, Join, Order, Refusal,
+    STOP_MAX, ToAgent,
 };
 use driver::clock::Clock;
 use proto::Instant;
@@ -27,6 +27,8 @@ const PIECE: usize = 1 << 20;
 const TOLD_MAX: usize = 64;
 /// Messages that wait to be written: those of ten seconds of 10 ms, and more.
 const WRITES_MAX: usize = 2_048;
+/// How long a lead may take to end the connection.
+const END_MAX: Duration = Duration::from_secs(10);
 /// The longest wait for what comes next.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -119,8 +121,8 @@ impl Connection {
     /// host says who it is.
     pub fn open(hello: Option<Hello>, on_end: OnEnd) -> Connection {
         let dead_man = match hello {
-            Some(_) => DEAD_MAN,
-            None => DEAD_MAN_HERE,
+            Some(_) => DeadMan::FAR,
+            None => DeadMan::HERE,
         };
         let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
         let connection = Connection::over(stdin, stdout, (on_end, dead_man), true);
@@ -148,14 +150,14 @@ impl Connection {
         let mut dialled = gate::dial(lead, keys)?;
         let answer = gate::join(&mut dialled, join)?;
         let from = std::io::Cursor::new(answer).chain(dialled.reading);
-        let ends = (on_end, DEAD_MAN);
+        let ends = (on_end, DeadMan::FAR);
         Ok(Connection::over(from, dialled.writing, ends, false))
     }
 
     fn over(
         from: impl Read + Send + 'static,
         to: impl Write + Send + 'static,
-        (on_end, dead_man): (OnEnd, Duration),
+        (on_end, dead_man): (OnEnd, DeadMan),
         are_pipes: bool,
     ) -> Connection {
         let clock = Clock::of_host();
@@ -262,7 +264,7 @@ impl Connection {
         if let Some(closed) = self.closed {
             // A process that ends with unread messages resets its connection, and what is on its
             // way to the lead is lost.
-            let _ = closed.recv_timeout(DEAD_MAN);
+            let _ = closed.recv_timeout(END_MAX);
         }
     }
 }

@@ -416,7 +416,7 @@ fn agents_that_hear_nothing_stop_sending() {
     assert_eq!(record.ended_by, EndedBy::AgentLost);
     let degraded = record.degraded.as_ref().unwrap();
     let lost = &degraded.lost;
-    let how = "it had heard nothing for 10 s on ";
+    let how = "it had heard nothing for 30 s on ";
     assert!(lost.iter().all(|it| it.how.starts_with(how)), "{lost:?}");
     let known = record.total.counts.sent + degraded.total.counts.sent;
     let told: u64 = lost.iter().map(|it| it.sent).sum();

@@ -207,7 +207,7 @@ impl Process {
         };
         let thread = agent as u32;
         let ahead = Duration::from_secs(86_400) * thread;
-        let mut link = AgentLink::new(Instant::ZERO + ahead, agents::DEAD_MAN);
+        let mut link = AgentLink::new(Instant::ZERO + ahead, agents::DeadMan::FAR);
         link.say(FromAgent::Hello(hello()));
         Process {
             life: Life::Runs,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agents::{DEAD_MAN, STOP_MAX, Why};
+use agents::{DeadMan, STOP_MAX, Why};
 use engine::Progress;
 use measure::record::EndedBy;
 use measure::{Interval, RunRecord};
@@ -22,8 +22,9 @@ const STAGES: [Stage; 7] = [
     Stage::Drain,
 ];
 const EIGHT_SECONDS: Duration = Duration::from_secs(8);
+const TWENTY_SECONDS: Duration = Duration::from_secs(20);
 const THIRTY_SECONDS: Duration = Duration::from_secs(30);
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 13] = [
     Fault::AgentKilled,
     Fault::OutOfMemory,
     Fault::AgentStopped(EIGHT_SECONDS),
@@ -35,10 +36,14 @@ const FAULTS: [Fault; 12] = [
     Fault::Slow(Duration::from_secs(1)),
     Fault::LeadKilled,
     Fault::LeadStopped(EIGHT_SECONDS),
+    Fault::LeadStopped(TWENTY_SECONDS),
     Fault::Corrupt,
 ];
 /// How long an agent goes on without its lead at most: until it misses it, and has stopped.
-const GOES_ON_MAX: Duration = DEAD_MAN.saturating_add(STOP_MAX).saturating_add(STEP);
+const GOES_ON_MAX: Duration = DeadMan::FAR
+    .pauses
+    .saturating_add(STOP_MAX)
+    .saturating_add(STEP);
 
 /// What has to come of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +63,8 @@ fn expected(fault: Fault, stage: Stage) -> Expected {
         Fault::LeadKilled => Expected::NoLead,
         Fault::Nothing | Fault::Slow(_) | Fault::LeadStopped(_) => Expected::Whole,
         Fault::AgentStopped(EIGHT_SECONDS) => Expected::Whole,
+        // It is waited for while it prepares.
+        Fault::AgentStopped(THIRTY_SECONDS) if stage < Stage::Ready => Expected::Whole,
         // Its record still arrives.
         Fault::CutToAgent if stage == Stage::Drain => Expected::Whole,
         // It is not missed before the first checkpoint.

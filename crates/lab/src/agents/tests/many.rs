@@ -55,7 +55,7 @@ struct Echo {
 
 impl Echo {
     fn new() -> Echo {
-        let mut link = AgentLink::new(Instant::ZERO, agents::DEAD_MAN);
+        let mut link = AgentLink::new(Instant::ZERO, agents::DeadMan::FAR);
         link.say(FromAgent::Hello(hello()));
         Echo {
             link,
