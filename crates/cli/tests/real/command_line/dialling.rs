@@ -491,7 +491,7 @@ fn who_does_not_belong_to_a_run_is_refused_before_a_query() {
 /// An agent that has its seat.
 struct Stays {
     agent: Agent,
-    says: JoinHandle<String>,
+    says: JoinHandle<()>,
 }
 
 impl Stays {
@@ -501,8 +501,12 @@ impl Stays {
         let mut stderr = BufReader::new(stderr);
         stderr.read_line(&mut line).unwrap();
         assert!(line.contains("waits for its task"), "{line}");
-        // What it says later has to go somewhere.
-        let says = std::thread::spawn(move || std::io::read_to_string(stderr).unwrap());
+        // Shown if the test fails, wherever it does.
+        let says = std::thread::spawn(move || {
+            stderr
+                .lines()
+                .for_each(|line| eprintln!("agent: {}", line.unwrap()));
+        });
         Stays { agent, says }
     }
 
@@ -512,8 +516,7 @@ impl Stays {
 
     fn end(mut self) -> Option<i32> {
         let code = self.agent.child.wait().unwrap().code();
-        // Shown if the test fails.
-        eprint!("{code:?}: {}", self.says.join().unwrap());
+        self.says.join().unwrap();
         code
     }
 }
