@@ -73,6 +73,9 @@ spec:
 /// Queries in flight of the run that keeps the pod at its quota.
 const OUTSTANDING: u64 = 50;
 
+/// A busy host takes its time to answer.
+const PATIENCE: &str = "timeout=60s";
+
 /// A run against the pod, and what of it is observed.
 struct Observed<'a> {
     cluster: &'a Cluster,
@@ -103,7 +106,9 @@ impl<'a> Observed<'a> {
     /// A record of such a run, with this kubelet observed.
     fn run(&self, flags: &str, node: &str, pod: &str, credentials: &str) -> RunRecord {
         let api = "https://10.240.0.10:6443/api/v1/nodes";
-        let kubelet = format!("kubelet={api}/{node}/proxy/metrics/cadvisor,pod={pod}{credentials}");
+        let kubelet = format!(
+            "kubelet={api}/{node}/proxy/metrics/cadvisor,pod={pod},{PATIENCE}{credentials}"
+        );
         let flags = format!("run --quiet --format json --observe {kubelet} {flags}");
         let json = self.cluster.throng(&flags).succeeded();
         RunRecord::from_json(&json).unwrap()
@@ -121,7 +126,7 @@ fn pod_at_its_quota(cluster: &Cluster) {
     let (address, names) = (&observed.address, observed.cluster.path("names"));
     let flags = format!(
         "--server {address} --names {names} --outstanding {OUTSTANDING} --duration 40s \
-         --observe coredns=http://{address}:9153"
+         --observe coredns=http://{address}:9153,{PATIENCE}"
     );
     let record = observed.run(&flags, &observed.node, "observed/server", &credentials);
     let programs = record.programs();
