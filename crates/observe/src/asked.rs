@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use measure::observation::ObservationMode;
 
-use crate::http::Credentials;
+use crate::http::{Credentials, Url};
 use crate::network::Network;
-use crate::proc::Inside;
+use crate::proc::{Inside, Target};
 use crate::profile::{Access, Profile, Selector, Wanted};
 use crate::profiles;
 
@@ -170,12 +170,24 @@ impl Asked {
             (Access::Pod(_), _) | (_, None) => {}
             (_, Some(_)) => return Err(format!("`{name}` knows nothing of pods")),
         }
+        self.check_place()?;
         let Credentials {
             certificate, key, ..
         } = &self.credentials;
         match certificate.is_some() == key.is_some() {
             true => Ok(()),
             false => Err("a certificate and its key go together: `cert=` and `key=`".to_owned()),
+        }
+    }
+
+    /// Whether the place can be read as what the profile asks; files are not looked at.
+    fn check_place(&self) -> Result<(), String> {
+        match self.profile.access {
+            Access::Process => Target::parse(&self.place).map(drop),
+            Access::Exposition(_) | Access::Pod(_) | Access::BindChannel | Access::QueryApi => {
+                Url::parse(&self.place).map(drop)
+            }
+            Access::Group | Access::Host | Access::UnboundControl | Access::KnotControl => Ok(()),
         }
     }
 
@@ -273,6 +285,14 @@ mod tests {
             ("kubelet=https://a/", "of which pod"),
             ("kubelet=https://a/,pod=coredns", "of which pod"),
             ("coredns=http://a/,pod=a/b", "nothing of pods"),
+            ("coredns=http://a:port/", "port"),
+            ("kubelet=kubelet://a,pod=a/b", "neither http nor https"),
+            ("bind=htp://a/", "`htp` is neither"),
+            (
+                "prometheus-api=unix:a,query=up",
+                "is not unix:/SOCKET:/PATH",
+            ),
+            ("process=a/b", "is not a process"),
         ] {
             let error = Asked::parse(text).unwrap_err();
             assert!(error.what.contains(what), "{text}: {error}");
