@@ -407,11 +407,15 @@ impl Carrier {
         match &failure.why {
             Why::Reported(reported) => {
                 let error = RunError {
-                    what: match self.place(failure.agent) {
-                        Place::Host(_) => format!("{name}: {}", reported.what),
-                        Place::Here => reported.what.clone(),
-                    },
+                    what: reported.what.clone(),
                     hint: reported.hint.clone(),
+                };
+                let error = match self.place(failure.agent) {
+                    Place::Host(_) => RunError {
+                        what: format!("{name}: {}", elsewhere(&error.what)),
+                        hint: error.hint.as_deref().map(elsewhere),
+                    },
+                    Place::Here => error,
                 };
                 match reported.code {
                     2 => AgentsError::Refused(error),
@@ -507,6 +511,12 @@ pub(super) fn shown(octets: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     let shown: String = line.chars().filter(|it| !it.is_control()).collect();
     shown.trim().chars().take(OUTPUT_SHOWN).collect()
+}
+
+/// The words of an agent on another host, for people on this one.
+fn elsewhere(words: &str) -> String {
+    let words = words.replace("this host", "its host");
+    words.replace("this machine", "its host")
 }
 
 /// An agent, for people.

@@ -601,7 +601,7 @@ const REFUSED: [(&str, &str, &str); 10] = [
     (
         "address",
         "): cannot send from --local-address 192.0.2.77: ",
-        "give addresses of this host",
+        "give addresses of its host",
     ),
     (
         "port",
@@ -611,7 +611,7 @@ const REFUSED: [(&str, &str, &str); 10] = [
     (
         "cpus",
         "): cannot run a worker on CPU 1000: ",
-        "give CPUs of this machine with --cpus",
+        "give CPUs of its host with --cpus",
     ),
 ];
 /// Those of which an agent tells, which is named.
