@@ -1,7 +1,7 @@
 //! What a command that runs in another place reads, read here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::PathBuf;
 
 use lab::files;
 use lab::kubernetes::FleetInputs;
@@ -28,9 +28,6 @@ const OF_FLEET: [&str; 6] = [
     "--min-agents",
 ];
 
-/// Flags that name what is written.
-const WRITTEN: [&str; 4] = ["--junit", "--plot", "--record", "--records"];
-
 /// What the command of a lead needs of its pod.
 pub(super) struct Collected {
     /// What it reads.
@@ -46,8 +43,8 @@ pub(super) struct Collected {
 pub(super) fn collect(words: &[String]) -> Result<Collected, Failure> {
     inputs::keep_all();
     refuse_of_fleet(words)?;
-    refuse_elsewhere(words)?;
     let parsed = parse(words)?;
+    refuse_elsewhere(written(&parsed.command))?;
     let runs = match &parsed.command {
         Command::Run(command) => of_run_command(command)?,
         Command::Capacity(arguments) => vec![vec![Group::plain(&arguments.run)?]],
@@ -85,6 +82,13 @@ pub(super) fn collect(words: &[String]) -> Result<Collected, Failure> {
             ));
         }
     };
+    refuse_elsewhere(runs.iter().flatten().flat_map(|group| {
+        let conditions = &group.output.conditions;
+        [
+            ("--record", &group.output.record),
+            ("--junit", &conditions.junit),
+        ]
+    }))?;
     let metrics_port = metrics_address(&parsed.command, &runs).and_then(reachable_port);
     for groups in runs {
         let groups: Vec<Group> = groups.into_iter().map(later).collect();
@@ -105,7 +109,7 @@ fn metrics_address(command: &Command, runs: &[Vec<Group>]) -> Option<SocketAddr>
     match command {
         Command::Compare(arguments) => arguments.serve_metrics,
         Command::Replay(arguments) => arguments.run.metrics,
-        _ => runs.first()?.first()?.output.metrics,
+        _ => runs.first()?.first()?.output.views.metrics,
     }
 }
 
@@ -213,18 +217,15 @@ fn check(run: &Run) -> Result<(), Failure> {
     }
 }
 
-/// Refuses files that the command would not write below the folder of the lead, from which results
-/// are fetched: elsewhere the lead writes nothing.
-fn refuse_elsewhere(words: &[String]) -> Result<(), Failure> {
-    let following = words.iter().skip(1).map(Some).chain([None]);
-    for (word, next) in words.iter().zip(following) {
-        let (flag, path) = match word.split_once('=') {
-            Some((flag, path)) => (flag, path),
-            None => (word.as_str(), next.map_or("", String::as_str)),
-        };
-        let path = Path::new(path);
+/// Refuses files, by the flags that name them, that the command would not write below the folder of
+/// the lead, from which results are fetched: elsewhere the lead writes nothing.
+fn refuse_elsewhere<'a>(
+    written: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>,
+) -> Result<(), Failure> {
+    for (flag, path) in written {
+        let Some(path) = path else { continue };
         let is_alone = path.components().count() <= 1 || flag == "--records";
-        if WRITTEN.contains(&flag) && !(files::is_below(path) && is_alone) {
+        if !(files::is_below(path) && is_alone) {
             return Err(Failure::usage(
                 format!("{flag} {} is not in the folder of the lead", path.display()),
                 "give a name alone here, and the folder by --output before `--`",
@@ -232,6 +233,24 @@ fn refuse_elsewhere(words: &[String]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What a command writes beside its runs.
+fn written(command: &Command) -> Vec<(&'static str, &Option<PathBuf>)> {
+    match command {
+        Command::Capacity(arguments) => vec![("--records", &arguments.records)],
+        Command::CompareTransports(arguments) => vec![("--records", &arguments.records)],
+        Command::Ramp(arguments) => vec![("--plot", &arguments.plot)],
+        Command::Compare(arguments) => vec![
+            ("--records", &arguments.records),
+            ("--junit", &arguments.conditions.junit),
+        ],
+        Command::Replay(arguments) => vec![
+            ("--record", &arguments.run.record),
+            ("--junit", &arguments.run.conditions.junit),
+        ],
+        _ => Vec::new(),
+    }
 }
 
 /// Refuses flags among the words of a command that the fleet decides.

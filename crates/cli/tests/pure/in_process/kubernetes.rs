@@ -151,6 +151,8 @@ fn what_pods_cannot_read_or_write_is_refused() {
     let folder = Folder::new("kubernetes-files");
     let names = folder.write("names.txt", "a.example A\n");
     let run = format!("run --server 192.0.2.1 --names {names}");
+    let scenario = folder.write("scenario.toml", "record = \"/records/a.json\"\n");
+    let log = folder.write("query.log", crate::query_logs::log());
     for (command, error, hint) in [
         (
             format!("{run} --record ../record.json"),
@@ -166,6 +168,21 @@ fn what_pods_cannot_read_or_write_is_refused() {
             format!("capacity --server 192.0.2.1 --names {names} --records /records"),
             "--records /records is not in the folder of the lead",
             "a name alone",
+        ),
+        (
+            format!("run {scenario} --trust {scenario} --server 192.0.2.1 --names {names}"),
+            "--record /records/a.json is not in the folder of the lead",
+            "the folder by --output",
+        ),
+        (
+            format!("replay {log} --server 192.0.2.1 --record /record.json"),
+            "--record /record.json is not in the folder of the lead",
+            "the folder by --output",
+        ),
+        (
+            format!("ramp --server 192.0.2.1 --names {names} --max-rate 9 --plot ../plot"),
+            "--plot ../plot is not in the folder of the lead",
+            "the folder by --output",
         ),
         (
             format!("{run} --driver xdp --interface eth0"),
@@ -186,6 +203,11 @@ fn what_pods_cannot_read_or_write_is_refused() {
             format!("{run} --observe none=1"),
             "no profile `none`",
             "profiles are",
+        ),
+        (
+            format!("{run} --observe coredns=htp://192.0.2.1/"),
+            "`htp` is neither http nor https",
+            "coredns=",
         ),
     ] {
         throng(&format!("{FLEET} -- {command}")).refused_with(error, hint);
