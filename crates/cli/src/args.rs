@@ -23,7 +23,7 @@ pub(crate) use given::Given;
 use init::InitArguments;
 use lab::LabArguments;
 use line::LineArguments;
-pub(crate) use output::Output;
+pub(crate) use output::{Output, Views};
 use probe::{EvalArguments, PingArguments, TraceArguments};
 use ramp::RampArguments;
 use replay::ReplayArguments;

@@ -14,7 +14,7 @@ use crate::streams::{self, Substitutes};
 use crate::{
     capacity, ceiling, command_line, compare, compare_transports, defaults, dnsperf, doctor,
     experiment, fit, fleet, help, history, init, inputs, junit, line, manual, names, probe, ramp,
-    records, replay, reports, responder, run_command, schemas, script, serve, servers, signals,
+    records, replay, reports, responder, run_command, schemas, script, servers, signals, views,
 };
 
 /// What a command is given.
@@ -168,7 +168,7 @@ fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Trace(arguments) => probe::trace::execute(&arguments),
         Command::Experiment(arguments) => experiment::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
-        Command::Serve(arguments) => serve::execute(&arguments),
+        Command::Serve(arguments) => views::serve(&arguments),
         Command::Fleet(arguments) => fleet::execute(&arguments),
         Command::Responder(arguments) => responder::execute(&arguments),
         Command::Lab(arguments) => servers::execute(&arguments),

@@ -42,9 +42,8 @@
 //!   of their queries (`run::captured`), `run::profile` one of clients drawn from a profile.
 //! * `records`: run records as files, `records::destination` where they go; `inputs`: files that
 //!   are read, pipes but once; `reports`: `throng report`; `schemas`: `throng schema`.
-//! * `metrics`: `--metrics`, and `grafana`: `--grafana`, which the crate `exporter` serves and
-//!   posts; `tui`: `--tui`, and `web`: `--web`, which the crates of these names draw.
-//! * `serve`: `throng serve`, the pages of the crate `web` over the records of a folder.
+//! * `views`: `--metrics`, `--grafana`, `--tui` and `--web`, and `throng serve`, the pages of the
+//!   crate `web` over the records of a folder.
 //! * `servers`: `throng lab`: real servers, started, listed and ended.
 //! * `line`: `throng line`, until a signal, its time or its command ends it.
 //! * `doctor`: `throng doctor`, a file for each of its modes.
@@ -67,10 +66,18 @@
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
+#![cfg_attr(
+    not(feature = "views"),
+    allow(dead_code, reason = "views alone use it")
+)]
 
 #[macro_use]
 mod terminal;
 
+#[cfg(all(test, feature = "views"))]
+#[allow(dead_code, reason = "its tests use a part of it")]
+#[path = "views/absent.rs"]
+mod absent_views;
 mod agent;
 mod agent_process;
 mod args;
@@ -93,7 +100,6 @@ mod fit;
 mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
-mod grafana;
 mod habits;
 mod help;
 mod history;
@@ -102,7 +108,6 @@ mod inputs;
 mod junit;
 mod line;
 mod manual;
-mod metrics;
 mod names;
 mod probe;
 mod ramp;
@@ -116,14 +121,16 @@ mod scenario;
 mod schemas;
 mod script;
 mod secrets;
-mod serve;
 mod servers;
 mod shell;
 mod signals;
 mod streams;
-mod tui;
 mod turn;
-mod web;
+#[cfg(feature = "views")]
+mod views;
+#[cfg(not(feature = "views"))]
+#[path = "views/absent.rs"]
+mod views;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -15,12 +15,12 @@ use crate::args::flags::Asker;
 use crate::args::ramp::RampArguments;
 use crate::conditions::{Gate, exit_code};
 use crate::failure::{Failure, refuse};
-use crate::metrics;
 use crate::records::{Destination, Links, hand_over};
+use crate::reports::page_of_answer;
 use crate::run::group::Group;
 use crate::run::{self, Runner, unused};
 use crate::signals::{self, Interrupt};
-use crate::{grafana, tui, web};
+use crate::views::Views;
 
 /// How long the last intervals may take to be looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,10 +39,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
         tell!("ending the ramp; waiting for open queries (interrupt again to abort)");
     });
     let live = Live::default();
-    let _exporter = metrics::serve(&live, group.output.metrics, "ramp")?;
-    let _annotating = grafana::begin(&live, group.output.grafana.as_deref(), "ramp")?;
-    let _viewing = tui::begin(&live, group.output.tui, "ramp");
-    let page = web::begin(&live, group.output.web, "ramp")?;
+    let views = Views::begin(&live, &group.output.views, "ramp")?;
     live.begin(Place::new("", 1, Some(1)));
     let is_simulated = group.run.is_simulated();
     let (watcher, stop) = watch(&live, (plan, is_simulated), &interrupt)?;
@@ -60,7 +57,7 @@ pub(crate) fn execute(arguments: &RampArguments) -> Result<ExitCode, Failure> {
         plot_to.write_text(&plot)?;
     }
     let has_failed = gate.conclude_answer(&answer, (format, &text))?;
-    web::finish(page, || web::report_of(answer));
+    views.finish(|| page_of_answer(answer));
     Ok(exit_code(is_failure, has_failed))
 }
 

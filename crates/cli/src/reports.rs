@@ -254,3 +254,24 @@ fn of_folder(folder: &Path) -> Result<Vec<Source>, Failure> {
     }
     Ok(sources)
 }
+
+/// The page that reports on these runs; none without runs.
+pub(crate) fn page_of_runs(made: Vec<Source>) -> Option<String> {
+    Some(page_of(&Collection::new(made)?))
+}
+
+fn page_of(collection: &Collection) -> String {
+    ::report::html::render(&::report::several::document(collection))
+}
+
+/// The same of the runs in a folder; none if it has none, which the command has said.
+pub(crate) fn page_of_folder(folder: &Path) -> Option<String> {
+    let sources = sources(&[folder.to_owned()]).ok()?;
+    let collection = Collection::new(sources)?.of_experiment(experiment::name_of(folder));
+    Some(page_of(&collection))
+}
+
+/// The same of what a command has found.
+pub(crate) fn page_of_answer(answer: Answer) -> Option<String> {
+    Some(::report::html::render(&answer.document("its runs")))
+}

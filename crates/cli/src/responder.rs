@@ -31,9 +31,9 @@ use crate::args::{
 };
 use crate::failure::{Failure, print};
 use crate::inputs;
-use crate::metrics;
 use crate::run::tls::{self, EARLY_DATA_OCTETS_MAX};
 use crate::signals;
+use crate::views;
 
 /// How long a responder without --duration may run: a forgotten one must end some day.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -84,13 +84,15 @@ pub(crate) fn execute(arguments: &ResponderArguments) -> Result<ExitCode, Failur
         1 => {
             let serving = Arc::new(start(&config, arguments)?);
             let served = Arc::clone(&serving);
-            let exporter = metrics::serve_responder(arguments.metrics, move || served.counted())?;
-            announce(arguments, serving.addresses())?;
-            while let (Ok(SIGUSR1), _) = wait(DURATION_MAX) {
-                write_counters(arguments, &serving.counted())?;
+            {
+                // It is the other owner.
+                let _exporter =
+                    views::serve_responder(arguments.metrics, move || served.counted())?;
+                announce(arguments, serving.addresses())?;
+                while let (Ok(SIGUSR1), _) = wait(DURATION_MAX) {
+                    write_counters(arguments, &serving.counted())?;
+                }
             }
-            // With it goes the other owner.
-            drop(exporter);
             let serving = Arc::into_inner(serving).expect("nothing else serves metrics");
             serving.stop()
         }

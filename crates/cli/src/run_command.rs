@@ -9,13 +9,13 @@ use report::Source as Made;
 use crate::args::RunCommand;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{ABORTED, Failure};
-use crate::metrics;
 use crate::records::{self, CheckpointFile, Destination, Links};
+use crate::reports::page_of_runs;
 use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::scenario::{self, Point, Source};
 use crate::signals::{self, Interrupt};
-use crate::{grafana, tui, web};
+use crate::views::Views;
 
 /// Runs and prints.
 pub(crate) fn execute(command: &RunCommand) -> Result<ExitCode, Failure> {
@@ -49,20 +49,17 @@ fn execute_points(
     let is_quiet = first.is_some_and(|group| group.output.quiet);
     let live = Live::default();
     // Until the end of the command: a result that waits for its reader can still be scraped.
-    let _exporter = metrics::serve(&live, first.and_then(|it| it.output.metrics), command)?;
-    let url = first.and_then(|it| it.output.grafana.as_deref());
-    let _annotating = grafana::begin(&live, url, command)?;
-    let _viewing = tui::begin(&live, first.is_some_and(|it| it.output.tui), command);
-    let page = web::begin(&live, first.and_then(|it| it.output.web), command)?;
+    let asked = first.map(|it| it.output.views.clone()).unwrap_or_default();
+    let views = Views::begin(&live, &asked, command)?;
     let runner = Runner::new(interrupt, &live, is_quiet);
     let mut made = Vec::new();
     let keep = |record: &RunRecord, file: String| {
-        if page.is_some() {
+        if views.has_page() {
             made.push(Made::new(file, record.clone()));
         }
     };
     let concluded = make_points(runs, &runner, true, keep)?;
-    web::finish(page, || web::report_of_runs(made));
+    views.finish(|| page_of_runs(made));
     Ok(concluded.exit_code())
 }
 

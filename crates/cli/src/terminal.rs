@@ -22,6 +22,7 @@ use measure::notation::counted;
 use measure::printable;
 
 use crate::streams;
+use crate::views::{ENTER, LEAVE};
 pub(crate) use result::colored;
 
 /// Writes a line as `eprintln!` does; a line that cannot be written is lost.
@@ -286,9 +287,9 @@ impl Owner {
             return Vec::new();
         }
         let mut written = self.restore();
-        written.extend_from_slice(tui::ENTER.as_bytes());
+        written.extend_from_slice(ENTER.as_bytes());
         self.held = Some(Held::default());
-        self.restore = Some(|| tui::LEAVE.as_bytes().to_vec());
+        self.restore = Some(|| LEAVE.as_bytes().to_vec());
         written
     }
 
@@ -446,7 +447,7 @@ mod tests {
     fn output_is_held_while_a_screen_has_the_terminal_and_follows_it() {
         let mut owner = Owner::new();
         owner.draw(&[Part::plain("10 %")], WIDE, false);
-        let entered = [ERASE, tui::ENTER.as_bytes()].concat();
+        let entered = [ERASE, ENTER.as_bytes()].concat();
         assert_eq!(owner.enter(), entered);
         assert!(owner.enter().is_empty());
         assert!(owner.write(b"warning: first\n").is_empty());
@@ -455,7 +456,7 @@ mod tests {
         assert_eq!(owner.held.as_ref().unwrap().newest(), "ending the run");
         let left = String::from_utf8(owner.restore()).unwrap();
         let lines = "warning: first\nending the run\n";
-        assert_eq!(left, format!("{}{lines}", tui::LEAVE));
+        assert_eq!(left, format!("{}{lines}", LEAVE));
         assert!(owner.restore().is_empty());
         assert_eq!(owner.write(b"result\n"), b"result\n");
     }
@@ -466,7 +467,7 @@ mod tests {
         owner.enter();
         owner.write(b"note\n");
         let ended = String::from_utf8(owner.end()).unwrap();
-        assert_eq!(ended, format!("{}note\n", tui::LEAVE));
+        assert_eq!(ended, format!("{}note\n", LEAVE));
         assert!(owner.enter().is_empty());
         assert_eq!(owner.write(b"panicked\n"), b"panicked\n");
     }
@@ -523,7 +524,7 @@ mod tests {
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&ended.stdout);
-        let places = [tui::ENTER, tui::LEAVE, "as the test wants it"].map(|it| text.find(it));
+        let places = [ENTER, LEAVE, "as the test wants it"].map(|it| text.find(it));
         assert!(places[0].is_some() && places.is_sorted(), "{text:?}");
         let set = |file| std::fs::read_to_string(folder.path(file)).unwrap();
         assert_eq!(set("before"), set("after"));

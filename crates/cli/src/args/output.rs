@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::ConditionArguments;
+use super::compare::{AbArguments, ConditionArguments};
+use super::experiment::ExperimentRun;
 use super::paths;
 use super::run::RunArguments;
 use super::values::Format;
@@ -17,15 +18,10 @@ pub(crate) struct Output {
     pub(crate) record: Option<PathBuf>,
     pub(crate) force: bool,
     pub(crate) format: Format,
-    pub(crate) metrics: Option<SocketAddr>,
     #[serde(default)]
-    pub(crate) grafana: Option<String>,
+    pub(crate) views: Views,
     #[serde(default)]
     pub(crate) details: bool,
-    #[serde(default)]
-    pub(crate) tui: bool,
-    #[serde(default)]
-    pub(crate) web: Option<SocketAddr>,
     pub(crate) quiet: bool,
     pub(crate) conditions: ConditionArguments,
 }
@@ -37,13 +33,52 @@ impl Output {
             record: flags.record.clone(),
             force: flags.force,
             format: flags.format,
-            metrics: flags.metrics,
-            grafana: flags.grafana.clone(),
+            views: flags.views(),
             details: flags.details,
-            tui: flags.tui,
-            web: flags.web,
             quiet: flags.quiet,
             conditions: flags.conditions.clone(),
+        }
+    }
+}
+
+/// What shows a command while it goes on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Views {
+    pub(crate) metrics: Option<SocketAddr>,
+    pub(crate) grafana: Option<String>,
+    pub(crate) tui: bool,
+    pub(crate) web: Option<SocketAddr>,
+}
+
+impl RunArguments {
+    pub(crate) fn views(&self) -> Views {
+        Views {
+            metrics: self.metrics,
+            grafana: self.grafana.clone(),
+            tui: self.tui,
+            web: self.web,
+        }
+    }
+}
+
+impl AbArguments {
+    pub(crate) fn views(&self) -> Views {
+        Views {
+            metrics: self.serve_metrics,
+            grafana: self.grafana.clone(),
+            tui: self.tui,
+            web: self.web,
+        }
+    }
+}
+
+impl ExperimentRun {
+    pub(crate) fn views(&self) -> Views {
+        Views {
+            metrics: self.metrics,
+            grafana: self.grafana.clone(),
+            tui: self.tui,
+            web: self.web,
         }
     }
 }

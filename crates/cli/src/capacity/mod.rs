@@ -19,13 +19,13 @@ use crate::args::capacity::CapacityArguments;
 use crate::args::{Format, RunArguments};
 use crate::conditions::{Gate, exit_code};
 use crate::failure::{Failure, print};
-use crate::metrics;
 use crate::records::{Destination, Links, keep_one};
+use crate::reports::page_of_answer;
 use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals;
 use crate::streams;
-use crate::{grafana, tui, web};
+use crate::views::Views;
 
 /// The answer's file in the folder of records.
 const ANSWER: &str = "capacity.json";
@@ -43,10 +43,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
         tell!("ending the search; waiting for open queries (interrupt again to abort)");
     });
     let live = Live::default();
-    let _exporter = metrics::serve(&live, arguments.run.metrics, "capacity")?;
-    let _annotating = grafana::begin(&live, arguments.run.grafana.as_deref(), "capacity")?;
-    let _viewing = tui::begin(&live, arguments.run.tui, "capacity");
-    let page = web::begin(&live, arguments.run.web, "capacity")?;
+    let views = Views::begin(&live, &arguments.run.views(), "capacity")?;
     let quiet = arguments.run.quiet;
     if !quiet {
         announce(&plan);
@@ -79,7 +76,7 @@ pub(crate) fn execute(arguments: &CapacityArguments) -> Result<ExitCode, Failure
     };
     written.and(print(&text))?;
     let has_failed = gate.conclude_answer(&answer, (format, &text))?;
-    web::finish(page, || web::report_of(answer));
+    views.finish(|| page_of_answer(answer));
     Ok(exit_code(is_failure, has_failed))
 }
 

@@ -14,7 +14,7 @@ use crate::args::compare::AbArguments;
 use crate::conditions::{Conditions, exit_code};
 use crate::failure::{Failure, print};
 use crate::records::{self, Links};
-use crate::web;
+use crate::reports::page_of_answer;
 pub(crate) use turns::run_command;
 
 /// A side: what it is called, and its records with their files.
@@ -36,9 +36,9 @@ fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode,
         Some(path) => Some(read_side(path)?),
         None => None,
     };
-    let mut page = None;
+    let mut views = None;
     let (a, b) = match (&arguments.a, &arguments.b, &arguments.one, &arguments.other) {
-        (Some(a), Some(b), _, _) => turns::make(a, b, arguments, &mut page)?,
+        (Some(a), Some(b), _, _) => turns::make(a, b, arguments, &mut views)?,
         (_, _, Some(a), Some(b)) => (read_side(a)?, read_side(b)?),
         _ => {
             return Err(Failure::usage(
@@ -60,7 +60,9 @@ fn compare(arguments: &AbArguments, conditions: &Conditions) -> Result<ExitCode,
     let (results, excerpt) = (answer.decisions(), format.excerpt(&text));
     let gate = &conditions.gate;
     let has_failed = gate.conclude(answer.command(), results, excerpt)?;
-    web::finish(page, || web::report_of(answer));
+    if let Some(views) = views {
+        views.finish(|| page_of_answer(answer));
+    }
     Ok(exit_code(false, has_failed))
 }
 

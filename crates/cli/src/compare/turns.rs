@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
-use ::web::Server;
 use lab::experiment::{Order, turns};
 use lab::files;
 use lab::live::{Phase, Place, Shown};
@@ -21,9 +20,8 @@ use crate::failure::Failure;
 use crate::run::group::Group;
 use crate::run::progress;
 use crate::turn::{Made, Maker, Places};
-use crate::{
-    child, command_line, grafana, metrics, records, run, scenario, secrets, signals, tui, web,
-};
+use crate::views::Views;
+use crate::{child, command_line, records, run, scenario, secrets, signals};
 
 /// Runs of each side, unless told.
 const ROUNDS: u32 = 10;
@@ -55,7 +53,7 @@ pub(super) fn make(
     a: &str,
     b: &str,
     arguments: &AbArguments,
-    page: &mut Option<Server>,
+    views: &mut Option<Views>,
 ) -> Result<(Records, Records), Failure> {
     let rounds = arguments.repeat.unwrap_or(ROUNDS);
     let folder = arguments.records.clone().unwrap_or_else(|| FOLDER.into());
@@ -67,10 +65,7 @@ pub(super) fn make(
         tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
     });
     let maker = Maker::new(&interrupt);
-    let _exporter = metrics::serve(&maker.live, arguments.serve_metrics, "compare")?;
-    let _annotating = grafana::begin(&maker.live, arguments.grafana.as_deref(), "compare")?;
-    let _viewing = tui::begin(&maker.live, arguments.tui, "compare");
-    *page = web::begin(&maker.live, arguments.web, "compare")?;
+    let views = views.insert(Views::begin(&maker.live, &arguments.views(), "compare")?);
     let is_shown = !arguments.quiet;
     let _progress = is_shown.then(|| progress::follow_runs(&maker.live));
     let mut made = [Vec::new(), Vec::new()];
@@ -96,6 +91,7 @@ pub(super) fn make(
             }
         }
     }
+    views.keep_page();
     if made.iter().any(Vec::is_empty) {
         return Err(Failure::interrupted(
             "interrupted within the first round: nothing to compare",
@@ -263,12 +259,12 @@ fn own_groups(words: &[String]) -> Result<Vec<Group>, Failure> {
     let groups = scenario::only_run(scenario::Source::of_command(&command)?, &command.run)?;
     run::check_groups(&groups)?;
     let view = groups.iter().find_map(|group| {
-        let output = &group.output;
+        let asked = &group.output.views;
         let views = [
-            (output.metrics.is_some(), "--metrics", "--serve-metrics"),
-            (output.web.is_some(), "--web", "--web"),
-            (output.tui, "--tui", "--tui"),
-            (output.grafana.is_some(), "--grafana", "--grafana"),
+            (asked.metrics.is_some(), "--metrics", "--serve-metrics"),
+            (asked.web.is_some(), "--web", "--web"),
+            (asked.tui, "--tui", "--tui"),
+            (asked.grafana.is_some(), "--grafana", "--grafana"),
         ];
         views.into_iter().find(|(is_given, _, _)| *is_given)
     });

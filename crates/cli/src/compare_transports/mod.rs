@@ -20,12 +20,12 @@ use settings::Run;
 use crate::args::CompareTransportsArguments;
 use crate::conditions::{Gate, exit_code};
 use crate::failure::{Failure, print};
-use crate::metrics;
 use crate::records::{Destination, Links, keep_one};
+use crate::reports::page_of_answer;
 use crate::run::group::Group;
 use crate::run::{self, Runner};
 use crate::signals::{self, Interrupt};
-use crate::{grafana, tui, web};
+use crate::views::Views;
 
 /// One run to be made.
 struct Turn<'a> {
@@ -58,12 +58,7 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
         tell!("ending the comparison; waiting for open queries (interrupt again to abort)");
     });
     let live = Live::default();
-    let address = arguments.run.metrics;
-    let _exporter = metrics::serve(&live, address, "compare-transports")?;
-    let grafana_url = arguments.run.grafana.as_deref();
-    let _annotating = grafana::begin(&live, grafana_url, "compare-transports")?;
-    let _viewing = tui::begin(&live, arguments.run.tui, "compare-transports");
-    let page = web::begin(&live, arguments.run.web, "compare-transports")?;
+    let views = Views::begin(&live, &arguments.run.views(), "compare-transports")?;
     let (made, all_kept) = make(&turns, &interrupt, &live)?;
     let cells: Vec<Cell<'_>> = made.iter().map(Made::cell).collect();
     let Some(comparison) = Comparison::new(&cells) else {
@@ -78,7 +73,7 @@ pub(crate) fn execute(arguments: &CompareTransportsArguments) -> Result<ExitCode
     let in_vain = made.iter().filter(|made| run::is_failure(&made.record));
     let in_vain = in_vain.count() > 0;
     let has_failed = gate.conclude_answer(&answer, (format, &text))?;
-    web::finish(page, || web::report_of(answer));
+    views.finish(|| page_of_answer(answer));
     Ok(exit_code(in_vain || !all_kept, has_failed))
 }
 

@@ -32,11 +32,11 @@ use crate::args::experiment::{ExperimentArguments, ExperimentCommand, Experiment
 use crate::args::{DocumentFormat, Given};
 use crate::failure::{Failure, print};
 use crate::inputs;
-use crate::metrics;
+use crate::reports::page_of_folder;
 use crate::run::progress;
 use crate::signals::{self, Interrupt};
 use crate::turn::Maker;
-use crate::{grafana, tui, web};
+use crate::views::Views;
 use cells::Turn;
 use file::Experiment;
 use folder::Folder;
@@ -238,10 +238,7 @@ fn run(
         );
     }
     let maker = Maker::new(&interrupt);
-    let _exporter = metrics::serve(&maker.live, arguments.metrics, "experiment")?;
-    let _annotating = grafana::begin(&maker.live, arguments.grafana.as_deref(), "experiment")?;
-    let _viewing = tui::begin(&maker.live, arguments.tui, "experiment");
-    let page = web::begin(&maker.live, arguments.web, "experiment")?;
+    let views = Views::begin(&maker.live, &arguments.views(), "experiment")?;
     let _progress = progress::follow_runs(&maker.live);
     if experiment.has_ceilings && !waiting.is_empty() {
         let all = ceilings::turns(turns, experiment.is_short)?;
@@ -267,7 +264,7 @@ fn run(
         "next: throng experiment results {records}; throng report {records} -o report.html; \
          throng history list --records {records}"
     );
-    web::finish(page, || web::report_of_folder(folder.path()));
+    views.finish(|| page_of_folder(folder.path()));
     Ok(match failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(1),

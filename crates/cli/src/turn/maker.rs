@@ -18,6 +18,7 @@ use lab::live::Live;
 use rustix::process::Signal;
 
 use super::{NAME, Said, Setup};
+use crate::args::Views;
 use crate::child::{self, LOOK_EVERY};
 use crate::inputs;
 use crate::run::group::Group;
@@ -96,7 +97,11 @@ impl<'a> Maker<'a> {
         let output = &mut groups[0].output;
         (output.record, output.quiet) = (Some(places.record.to_owned()), true);
         // The command has the terminal and the page, and writes the annotations.
-        (output.tui, output.web, output.grafana) = (false, None, None);
+        let metrics = output.views.metrics;
+        output.views = Views {
+            metrics,
+            ..Views::default()
+        };
         let setup = Setup {
             groups,
             inputs: inputs::to_json(),

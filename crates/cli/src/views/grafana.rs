@@ -10,7 +10,7 @@ use crate::streams;
 const TOKEN: &str = "GRAFANA_TOKEN";
 
 /// Annotates what is published from now on until the command ends; nothing without a URL.
-pub(crate) fn begin(
+pub(super) fn begin(
     live: &Live,
     url: Option<&str>,
     command: &str,

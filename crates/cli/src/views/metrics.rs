@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Serves what is published from now on until the command ends, and says where; nothing without
 /// an address.
-pub(crate) fn serve(
+pub(super) fn serve(
     live: &Live,
     address: Option<SocketAddr>,
     command: &str,

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SIZE: (u16, u16) = (80, 24);
 
 /// Shows the screen until it is dropped.
-pub(crate) struct Viewing {
+pub(super) struct Viewing {
     /// Its end wakes the thread.
     stop: Option<UnixStream>,
     /// Closed when the thread has ended.
@@ -36,7 +36,7 @@ pub(crate) struct Viewing {
 
 /// Shows what `command` publishes from now on, if that is wanted; on what is no terminal, a note
 /// that it is not shown.
-pub(crate) fn begin(live: &Live, is_wanted: bool, command: &str) -> Option<Viewing> {
+pub(super) fn begin(live: &Live, is_wanted: bool, command: &str) -> Option<Viewing> {
     if !is_wanted {
         return None;
     }
