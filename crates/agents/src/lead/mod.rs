@@ -608,7 +608,7 @@ impl Lead {
         let link = &mut self.links[agent];
         link.state = State::Lost;
         let noticed_ns = now.nanos_since(run_start);
-        // An agent on another host continues until it notices the silence of its lead.
+        // An agent on another host sends queries until it pauses.
         let goes_on = match (&link.place, &why) {
             (_, Why::Left) | (Place::Here, _) => Duration::ZERO,
             (Place::Host(_), _) => DeadMan::FAR.pauses + STOP_MAX,

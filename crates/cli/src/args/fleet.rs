@@ -74,9 +74,9 @@ pub(crate) struct KeysArguments {
 #[command(
     after_help = "Exit codes: 0 its share is done; 1 it failed; 2 wrong usage, or the lead could \
     not be reached in time; 95 refused: unknown certificate, another version, or a number that is \
-    taken; 96 the run had begun without it; 97 the connection with the lead ended, or the lead was \
-    silent for 10 s; 98 it heard of the start over a second late; 130 or 143 SIGINT or SIGTERM: \
-    it has reported what it had done."
+    taken; 96 the run had begun without it; 97 the connection with the lead ended, or the lead of \
+    its run was silent for 30 s; 98 it heard of the start over a second late; 130 or 143 SIGINT or \
+    SIGTERM: it has reported what it had done."
 )]
 pub(crate) struct FleetAgentArguments {
     /// Where the lead listens
