@@ -13,6 +13,10 @@ use crate::results::{self, Outcome, RunOfTest, cannot};
 
 /// Tests that are listed as the slowest.
 const SLOWEST: usize = 10;
+/// What is printed of a panic's message, and of all those of a test.
+const LINES_OF_PANIC: usize = 12;
+const LINES_OF_PANICS: usize = 36;
+const CHARACTERS_OF_LINE: usize = 1_000;
 
 /// What all runs of a test amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -143,8 +147,37 @@ fn time(seconds: u64) -> String {
     format!("{:3}:{:02}", seconds / 60, seconds % 60)
 }
 
-/// What is printed last.
+/// What is printed last, and of that last why tests did not pass: an end of the output is all that
+/// some see.
 fn summary(report: &Report) -> String {
+    let mut text = "slowest\n".to_owned();
+    let mut by_time: Vec<&Test> = report.tests.iter().collect();
+    by_time.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    for test in by_time.iter().take(SLOWEST) {
+        text += &format!("{:6.1} s  {}\n", test.seconds, test.name);
+    }
+    if !report.steps.is_empty() {
+        text += "minutes and seconds of each step\n";
+    }
+    for step in &report.steps {
+        text += &format!("{}  {}\n", time(step.seconds), step.name);
+    }
+    text += &not_passed(&report.tests);
+    let Report {
+        passed,
+        failed,
+        flaky,
+        inconclusive,
+        ..
+    } = report;
+    text += &format!(
+        "tests: {passed} passed, {failed} failed, {flaky} flaky, {inconclusive} inconclusive\n"
+    );
+    text
+}
+
+/// Tests that did not pass each time, and why.
+fn not_passed(tests: &[Test]) -> String {
     let mut text = String::new();
     let lists = [
         (
@@ -158,7 +191,7 @@ fn summary(report: &Report) -> String {
         (Conclusion::Failed, "failed"),
     ];
     for (conclusion, title) in lists {
-        let of = report.tests.iter().filter(|it| it.conclusion == conclusion);
+        let of = tests.iter().filter(|it| it.conclusion == conclusion);
         let mut of = of.peekable();
         if of.peek().is_some() {
             text += &format!("{title}\n");
@@ -169,32 +202,32 @@ fn summary(report: &Report) -> String {
             text += &format!("    {}: {why}\n", test.name);
             for path in &test.outputs {
                 text += &format!("        {path}\n");
+                let output = fs::read(path).unwrap_or_default();
+                for line in panics(&String::from_utf8_lossy(&output)) {
+                    text += &format!("        | {line}\n");
+                }
             }
         }
     }
-    text += "slowest\n";
-    let mut by_time: Vec<&Test> = report.tests.iter().collect();
-    by_time.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    for test in by_time.iter().take(SLOWEST) {
-        text += &format!("{:6.1} s  {}\n", test.seconds, test.name);
-    }
-    if !report.steps.is_empty() {
-        text += "minutes and seconds of each step\n";
-    }
-    for step in &report.steps {
-        text += &format!("{}  {}\n", time(step.seconds), step.name);
-    }
-    let Report {
-        passed,
-        failed,
-        flaky,
-        inconclusive,
-        ..
-    } = report;
-    text += &format!(
-        "tests: {passed} passed, {failed} failed, {flaky} flaky, {inconclusive} inconclusive\n"
-    );
     text
+}
+
+/// The messages of a test's panics, without their backtraces.
+fn panics(output: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut of_this_one = 0;
+    for line in output.lines() {
+        if line.contains(" panicked at ") {
+            of_this_one = LINES_OF_PANIC;
+        } else if line == "stack backtrace:" || line.starts_with("note: ") {
+            of_this_one = 0;
+        }
+        if of_this_one > 0 && lines.len() < LINES_OF_PANICS {
+            of_this_one -= 1;
+            lines.push(line.chars().take(CHARACTERS_OF_LINE).collect());
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -240,5 +273,20 @@ mod tests {
             ("a::b::unknown", Conclusion::Inconclusive),
         ];
         assert_eq!(found, expected.map(|(name, it)| (name.to_owned(), it)));
+    }
+
+    #[test]
+    fn panics_are_printed_without_their_backtraces() {
+        let output = "case one\n\nthread 'a' (7) panicked at a.rs:1:1:\nleft: 1\nright: 2\n\
+                      stack backtrace:\n   0: f\nnote: Some details are omitted\ncase two\n\
+                      thread 'b' (8) panicked at b.rs:1:1:\na scoped thread panicked\n";
+        let expected = [
+            "thread 'a' (7) panicked at a.rs:1:1:",
+            "left: 1",
+            "right: 2",
+            "thread 'b' (8) panicked at b.rs:1:1:",
+            "a scoped thread panicked",
+        ];
+        assert_eq!(panics(output), expected);
     }
 }
