@@ -1,5 +1,6 @@
 //! The cluster, and commands where its nodes are reached.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -21,8 +22,16 @@ pub(crate) struct Cluster {
     /// The process that all of the cluster belongs to, as it is seen from here.
     first_process: String,
     folder: PathBuf,
+    /// Where commands have their temporary files, if not where all have them.
+    temporary: Option<PathBuf>,
+    /// None of one that another has started.
+    command: Option<Until>,
+}
+
+/// What the cluster ends with.
+struct Until {
     process: Child,
-    until_closed: Option<ChildStdin>,
+    closed: Option<ChildStdin>,
 }
 
 impl Cluster {
@@ -44,14 +53,30 @@ impl Cluster {
         Cluster {
             first_process: in_namespaces_of_its_own(process.id()),
             folder: PathBuf::from(folder),
-            process,
-            until_closed: Some(until_closed),
+            temporary: None,
+            command: Some(Until {
+                process,
+                closed: Some(until_closed),
+            }),
+        }
+    }
+
+    /// The same cluster for cases beside others: what `throng lab` lists and ends is their own.
+    pub(crate) fn apart(&self, name: &str) -> Cluster {
+        // Beside the cluster's folder: the path of a Unix socket has 107 bytes at most.
+        let temporary = std::env::temp_dir().join(format!("throng-{name}"));
+        fs::create_dir(&temporary).unwrap();
+        Cluster {
+            first_process: self.first_process.clone(),
+            folder: self.folder.clone(),
+            temporary: Some(temporary),
+            command: None,
         }
     }
 
     /// Waits until the cluster has ended by itself, and returns its exit code.
     pub(crate) fn exit_code(mut self) -> Option<i32> {
-        let ended = self.process.wait().unwrap();
+        let ended = self.command.as_mut().unwrap().process.wait().unwrap();
         assert!(!self.folder.exists(), "{} is left", self.folder.display());
         ended.code()
     }
@@ -74,6 +99,7 @@ impl Cluster {
         command.args(["setpriv", "--pdeathsig", "KILL", "bash", "-c", line]);
         command.env("PATH", path);
         command.env("KUBECONFIG", self.path("pki/admin.kubeconfig"));
+        command.envs(self.temporary.iter().map(|it| ("TMPDIR", it)));
         command.stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -105,8 +131,14 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        drop(self.until_closed.take());
-        let _ = self.process.wait();
+        if let Some(temporary) = &self.temporary {
+            // One that is not empty stays, and the test has left something.
+            let _ = fs::remove_dir(temporary);
+        }
+        if let Some(mut command) = self.command.take() {
+            drop(command.closed.take());
+            let _ = command.process.wait();
+        }
     }
 }
 
@@ -136,7 +168,7 @@ fn line(stdout: &mut BufReader<ChildStdout>) -> String {
 fn in_namespaces_of_its_own(run: u32) -> String {
     let child_of = |process: String| {
         let path = format!("/proc/{process}/task/{process}/children");
-        let children = std::fs::read_to_string(path).unwrap();
+        let children = fs::read_to_string(path).unwrap();
         children.split_whitespace().next().unwrap().to_owned()
     };
     child_of(child_of(run.to_string()))

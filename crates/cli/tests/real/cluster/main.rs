@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use bed::Cluster;
@@ -32,8 +33,8 @@ fn servers_in_pods_are_cells_and_fleets_are_exact() {
     let cluster = Cluster::start();
     // Those of a list may leave nothing to the next one.
     thread::scope(|scope| {
-        scope.spawn(|| run(articles::CASES, &cluster));
-        scope.spawn(|| run(cells::CASES, &cluster));
+        scope.spawn(|| run(articles::CASES, &cluster.apart("articles")));
+        scope.spawn(|| run(cells::CASES, &cluster.apart("cells")));
         scope.spawn(|| run(chart::CASES, &cluster));
         scope.spawn(|| run(kubelet::CASES, &cluster));
         scope.spawn(|| run(image::CASES, &cluster));
@@ -54,6 +55,8 @@ fn run(cases: &[Case], cluster: &Cluster) {
     let only = std::env::var("THRONG_CLUSTER").unwrap_or_default();
     for (name, case) in cases.iter().filter(|(name, _)| name.contains(&only)) {
         eprintln!("case {name}");
-        case(cluster);
+        // Cases that run beside this one print where its panic is found.
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| case(cluster)));
+        assert!(outcome.is_ok(), "case failed: {name}");
     }
 }
