@@ -122,7 +122,7 @@ pub enum Why {
     Late(Duration),
     /// It ended before its time.
     Ended(String),
-    /// Its own host asked it to end (SIGTERM).
+    /// Its own host asked it to end (SIGTERM), and it has reported all that it did.
     Left,
 }
 
@@ -442,7 +442,11 @@ impl Lead {
             return;
         }
         let why = match self.links[agent].is_leaving {
-            true => Why::Left,
+            // Its record did not come: it was killed before it had ended its run.
+            true => Why::Ended(format!(
+                "{}, and ended before it was ready: {how}",
+                Why::Left.how()
+            )),
             false => Why::Ended(how),
         };
         self.lose(agent, why, now);

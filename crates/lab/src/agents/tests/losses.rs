@@ -250,6 +250,31 @@ fn an_agent_that_leaves_says_all_that_it_has_done() {
     check_counts(record, came.received).unwrap();
 }
 
+/// Kubernetes kills a pod some time after SIGTERM, however busy it is.
+#[test]
+fn an_agent_that_leaves_and_is_killed_may_have_sent_more_than_it_said() {
+    let mut cut_short = 0;
+    for after in 0..40 {
+        let killed = Duration::from_millis(5 * after);
+        let scene = Scene {
+            faults: vec![
+                (VICTIM, Stage::Middle, Duration::ZERO, Fault::Leave),
+                (VICTIM, Stage::Middle, killed, Fault::AgentKilled),
+            ],
+            ..Scene::new(Fault::Nothing, Stage::Middle)
+        };
+        let came = scene.play();
+        let record = came.result.as_ref().unwrap().as_ref().unwrap();
+        check_counts(record, came.received).unwrap_or_else(|why| panic!("{killed:?}: {why}"));
+        let lost = &record.degraded.as_ref().unwrap().lost[0];
+        cut_short += u32::from(
+            lost.how
+                .contains("(SIGTERM), and ended before it was ready"),
+        );
+    }
+    assert!((1..40).contains(&cut_short), "{cut_short}");
+}
+
 /// Any number of faults at any time, with agents that go on after losses.
 #[test]
 fn whatever_is_lost_when_nothing_is_counted_wrong() {
