@@ -49,7 +49,7 @@ pub use agent::{Abandoned, AgentLink, Order};
 pub use frame::{Decoder, FrameError, encode};
 pub use inputs::{Inputs, Part, hash as content_hash};
 pub use lead::{Event, Failure, Lead, Outcome, Place, RunShape, SoFar, Why};
-pub use message::{AgentError, FromAgent, Hello, ToAgent};
+pub use message::{AgentError, FromAgent, Hello, ProcessName, ToAgent};
 pub use seats::{Join, Quorum, Refusal, Seats};
 
 /// How long an agent continues in a run whose lead is silent.

@@ -11,7 +11,7 @@ use crate::inputs::Part;
 use crate::seats::{Join, Refusal};
 
 /// Version of these messages.
-const PROTOCOL: u32 = 6;
+const PROTOCOL: u32 = 7;
 
 /// A message of a lead.
 #[derive(Debug, Serialize, Deserialize)]
@@ -178,6 +178,17 @@ pub struct Hello {
     pub open_files_max: u64,
     /// Its network: that of its host, or a namespace; none if not known.
     pub network: Option<String>,
+    /// None if not known.
+    pub process: Option<ProcessName>,
+}
+
+/// A process among those of all hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessName {
+    /// The PID namespace, of one host since its start.
+    pub namespace: String,
+    /// Its number there.
+    pub pid: u32,
 }
 
 impl Hello {
@@ -186,6 +197,7 @@ impl Hello {
         binary: String,
         (cpus, open_files_max): (u32, u64),
         network: Option<String>,
+        process: Option<ProcessName>,
     ) -> Hello {
         Hello {
             protocol: PROTOCOL,
@@ -195,6 +207,7 @@ impl Hello {
             cpus,
             open_files_max,
             network,
+            process,
         }
     }
 
@@ -283,7 +296,7 @@ mod tests {
 
     #[test]
     fn only_the_same_program_is_let_in() {
-        let own = Hello::new("aa".to_owned(), (2, 1_024), None);
+        let own = Hello::new("aa".to_owned(), (2, 1_024), None, None);
         assert_eq!(own.check(&own), Ok(()));
         let others = [
             Hello {

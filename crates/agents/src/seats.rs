@@ -130,13 +130,13 @@ mod tests {
         Join {
             index,
             name: name.to_owned(),
-            hello: Hello::new(binary.to_owned(), (1, 1_024), None),
+            hello: Hello::new(binary.to_owned(), (1, 1_024), None, None),
         }
     }
 
     #[test]
     fn each_number_has_one_agent_and_latecomers_have_none() {
-        let own = Hello::new("aa".to_owned(), (4, 4_096), None);
+        let own = Hello::new("aa".to_owned(), (4, 4_096), None, None);
         let mut seats = Seats::new(own, Quorum { agents: 2, min: 2 });
         assert_eq!(seats.take(&join(1, "b", "aa")), Ok(()));
         let taken = Refusal::Taken("b".to_owned());
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn run_begins_with_all_agents_or_with_enough_of_them_when_it_is_time() {
-        let own = Hello::new("aa".to_owned(), (4, 4_096), None);
+        let own = Hello::new("aa".to_owned(), (4, 4_096), None, None);
         let mut seats = Seats::new(own, Quorum { agents: 3, min: 2 });
         seats.take(&join(0, "a", "aa")).unwrap();
         assert!(!seats.can_begin(true));

@@ -142,7 +142,7 @@ impl<B: Bench> Session<'_, B> {
         };
         crate::host::pause(LOOK);
         if let Some(second) = self.bench.read_cpu() {
-            self.before = Some(first.until(&second));
+            self.before = Some(first.until(&second, &[]));
         }
     }
 

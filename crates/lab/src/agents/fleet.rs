@@ -35,6 +35,16 @@ impl Fleet {
         self.lead.hellos()
     }
 
+    /// The processes of agents that no lead has started here; none if one is not seen from here.
+    pub(super) fn processes_here(&self) -> Option<Vec<u32>> {
+        let here = super::process::processes();
+        let pid_here = |hello: &Hello| {
+            let process = hello.process.as_ref()?;
+            (Some(&process.namespace) == here.as_ref()).then_some(process.pid)
+        };
+        self.hellos().map(pid_here).collect()
+    }
+
     /// How many agents there are.
     pub fn count(&self) -> u32 {
         self.carrier.count()

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use agents::{
-    Abandoned, AgentLink, DeadMan, Decoder, FromAgent, Hello, Inputs, Join, Order, Refusal,
-    STOP_MAX, ToAgent,
+    Abandoned, AgentLink, DeadMan, Decoder, FromAgent, Hello, Inputs, Join, Order, ProcessName,
+    Refusal, STOP_MAX, ToAgent,
 };
 use driver::clock::Clock;
 use proto::Instant;
@@ -106,13 +106,22 @@ impl Voice {
 pub fn own_hello(binary: String) -> Hello {
     let cpus = u32::try_from(driver::cpu::allowed().len()).unwrap_or(1);
     let limits = (cpus, driver::cpu::open_files_max());
-    Hello::new(binary, limits, network())
+    let process = processes().map(|namespace| ProcessName {
+        namespace,
+        pid: std::process::id(),
+    });
+    Hello::new(binary, limits, namespace("net"), process)
 }
 
-/// The network namespace of this process, on this host since its start.
-fn network() -> Option<String> {
+/// The PID namespace of this process.
+pub(super) fn processes() -> Option<String> {
+    namespace("pid")
+}
+
+/// A namespace of this process, on this host since its start.
+fn namespace(kind: &str) -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let namespace = std::fs::read_link("/proc/self/ns/net").ok()?;
+    let namespace = std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()?;
     Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 

@@ -165,7 +165,9 @@ pub fn lead_run(
             .map(|(place, ..)| place.clone())
             .collect(),
         absent: absent_agents(&fleet),
-        watch: HostWatch::begin(groups),
+        watch: fleet
+            .processes_here()
+            .map(|agents| HostWatch::begin(groups, agents)),
         kernel_before: crate::host::counters(),
     });
     let mut leading = Leading {
@@ -219,7 +221,9 @@ struct Meanwhile {
     groups: Vec<RunRequest>,
     places: Vec<Place>,
     absent: Vec<AbsentAgent>,
-    watch: HostWatch,
+    /// None if agents are not among the processes of this host: their CPU time is not that of other
+    /// processes, and cannot be told from it.
+    watch: Option<HostWatch>,
     /// What this host's kernel had counted before.
     kernel_before: BTreeMap<String, u64>,
 }
@@ -236,8 +240,8 @@ impl Meanwhile {
         let warning = absent::warning(&self.absent, record.agent_count);
         record.warnings.splice(0..0, warning);
         record.absent_agents.clone_from(&self.absent);
-        if record.hosts.len() == 1 {
-            self.watch.note(&mut record);
+        if let (1, Some(watch)) = (record.hosts.len(), &self.watch) {
+            watch.note(&mut record);
         }
         Some(record)
     }

@@ -300,13 +300,13 @@ fn cpu_time_of_this_process_is_its_own_and_its_socket_is_found() {
     while std::time::Instant::now() < until {
         sum = std::hint::black_box(sum.wrapping_add(1));
     }
-    let used = before.until(&host.cpu_reading(target));
+    let used = before.until(&host.cpu_reading(target), &[]);
     assert!(used.is_target_here);
     // The target is this process here, whose time is counted as its own.
     assert_eq!(used.target_ns, None);
     assert!(used.wall_ns >= 60_000_000);
     let elsewhere = Some("192.0.2.53:53".parse().unwrap());
-    let used = before.until(&host.cpu_reading(elsewhere));
+    let used = before.until(&host.cpu_reading(elsewhere), &[]);
     assert!(!used.is_target_here);
 }
 
@@ -335,8 +335,44 @@ fn threads_of_the_target_that_end_take_no_waits_of_others_with_them() {
     let before = host.cpu_reading(target);
     std::fs::remove_dir_all(folder.path("proc/77/task/78")).unwrap();
     std::fs::write(folder.path("proc/77/task/77/schedstat"), "5 1500 7\n").unwrap();
-    let used = before.until(&host.cpu_reading(target));
+    let used = before.until(&host.cpu_reading(target), &[]);
     assert_eq!(used.target_wait_ns, Some(500));
+}
+
+#[test]
+fn agents_are_this_program_and_not_other_processes() {
+    let folder = Folder::with(
+        "host-agents",
+        &[
+            ("proc/stat", "cpu  0 0 0 100 0 0 0 0 0 0\n"),
+            ("proc/77/stat", NAMED_STAT),
+            (
+                "proc/78/stat",
+                "78 (child) S 77 1 1 0 -1 0 1 0 0 0 10 0 0 0 0",
+            ),
+            (
+                "proc/79/stat",
+                "79 (other) S 1 1 1 0 -1 0 1 0 0 0 10 0 0 0 0",
+            ),
+        ],
+    );
+    let host = Host::at(folder.folder());
+    let before = host.cpu_reading(None);
+    for (process, stat) in [
+        ("stat", "cpu  60 0 0 100 0 0 0 0 0 0\n"),
+        ("77/stat", "77 (named) S 1 77 77 0 -1 0 1 0 0 0 90 30 0 0"),
+        ("78/stat", "78 (child) S 77 1 1 0 -1 0 1 0 0 0 20 0 0 0 0"),
+        ("79/stat", "79 (other) S 1 1 1 0 -1 0 1 0 0 0 40 0 0 0 0"),
+    ] {
+        std::fs::write(folder.path(&format!("proc/{process}")), stat).unwrap();
+    }
+    let after = host.cpu_reading(None);
+    let ms = |number: u64| number * 1_000_000;
+    let used = before.until(&after, &[77]);
+    assert_eq!((used.own_ns, used.others_ns), (ms(300), ms(300)));
+    assert!(used.busiest.iter().all(|it| it.pid == 79), "{used:?}");
+    let used = before.until(&after, &[]);
+    assert_eq!((used.own_ns, used.others_ns), (0, ms(600)));
 }
 
 #[test]
@@ -364,7 +400,7 @@ fn quota_of_the_target_is_counted_unless_it_is_the_generators_too() {
         let before = host.cpu_reading(target);
         let counted = "nr_periods 50\nnr_throttled 40\nthrottled_usec 3005000\n";
         std::fs::write(folder.path("sys/fs/cgroup/server/cpu.stat"), counted).unwrap();
-        let used = before.until(&host.cpu_reading(target));
+        let used = before.until(&host.cpu_reading(target), &[]);
         let quota = QuotaUse {
             periods: 40,
             throttled: 38,

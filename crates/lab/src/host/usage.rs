@@ -63,17 +63,21 @@ struct Target {
 pub(crate) struct HostWatch {
     target: Option<SocketAddr>,
     before: CpuReading,
+    /// Agents that are no children of this process.
+    agents: Vec<u32>,
 }
 
 impl HostWatch {
-    /// From now on; a target that is one address is looked for on this host.
-    pub(crate) fn begin(groups: &[RunRequest]) -> HostWatch {
+    /// From now on; a target that is one address is looked for on this host. `agents` are processes
+    /// of this program that are no children of this one.
+    pub(crate) fn begin(groups: &[RunRequest], agents: Vec<u32>) -> HostWatch {
         let mut targets = groups.iter().map(|it| it.plan.target);
         let first = targets.next();
         let target = first.filter(|first| targets.all(|it| it == *first));
         HostWatch {
             target,
             before: Host::this().cpu_reading(target),
+            agents,
         }
     }
 
@@ -81,7 +85,7 @@ impl HostWatch {
     pub(crate) fn note(&self, record: &mut RunRecord) {
         let now = Host::this().cpu_reading(self.target);
         let has_figures = now.busy_ticks > 0;
-        record.host_use = has_figures.then(|| self.before.until(&now));
+        record.host_use = has_figures.then(|| self.before.until(&now, &self.agents));
     }
 }
 
@@ -214,9 +218,9 @@ fn growth<K: Ord>(now: &BTreeMap<K, u64>, then: &BTreeMap<K, u64>) -> u64 {
 }
 
 impl CpuReading {
-    /// What was used from here to `later`.
-    pub fn until(&self, later: &CpuReading) -> CpuUse {
-        let own = std::process::id();
+    /// What was used from here to `later`, of which `agents` are this program too.
+    pub fn until(&self, later: &CpuReading, agents: &[u32]) -> CpuUse {
+        let roots: Vec<u32> = agents.iter().copied().chain([std::process::id()]).collect();
         let wall_ns = u64::try_from(later.at.duration_since(self.at).as_nanos());
         let wall_ns = wall_ns.unwrap_or(u64::MAX);
         let target = later
@@ -230,7 +234,7 @@ impl CpuReading {
             let used = process
                 .ticks
                 .saturating_sub(before.map_or(0, |it| it.ticks));
-            if *pid == own || later.is_descendant(*pid, own) {
+            if roots.contains(pid) || later.is_descendant(*pid, &roots) {
                 let ended = before.map_or(0, |it| it.children_ticks);
                 own_ticks += used + process.children_ticks.saturating_sub(ended);
             } else if target.is_some_and(|target| target.pids.contains(pid)) {
@@ -292,11 +296,11 @@ impl CpuReading {
         })
     }
 
-    fn is_descendant(&self, pid: u32, of: u32) -> bool {
+    fn is_descendant(&self, pid: u32, of: &[u32]) -> bool {
         let mut at = pid;
         for _ in 0..GENERATIONS_MAX {
             match self.processes.get(&at) {
-                Some(process) if process.parent == of => return true,
+                Some(process) if of.contains(&process.parent) => return true,
                 Some(process) if process.parent > 0 => at = process.parent,
                 _ => return false,
             }

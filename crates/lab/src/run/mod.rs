@@ -107,7 +107,7 @@ impl Meanwhile {
         Meanwhile {
             observed,
             groups: groups.to_vec(),
-            watch: HostWatch::begin(groups),
+            watch: HostWatch::begin(groups, Vec::new()),
             path: PathWatch::begin(groups),
             started: record::Started::now(),
             kernel_before: crate::host::counters(),

@@ -103,8 +103,11 @@ struct Agent {
 
 impl Agent {
     fn start(program: &str, flags: &str) -> Agent {
-        let mut command = Command::new(program);
-        command.args(["fleet", "agent", "--name", "node"]);
+        let mut words = program.split_whitespace();
+        let mut command = Command::new(words.next().unwrap());
+        command
+            .args(words)
+            .args(["fleet", "agent", "--name", "node"]);
         command.args(flags.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::piped());
@@ -163,6 +166,44 @@ fn agents_that_dial_divide_a_run_exactly() {
     assert!(divided.agents.iter().all(|agent| agent.clock.is_some()));
     let received = divided.total.counts.sent + together.total.counts.sent;
     assert_eq!(lab.responder.counters().get("queries received"), received);
+}
+
+/// Their CPU time is the generator's, where the lead sees whose it is.
+#[test]
+fn agents_on_their_leads_host_are_not_its_other_processes() {
+    let lab = Lab::new("dialling-here");
+    let path = lab.folder.path("record.json");
+    let load = "--rate 4000 --duration 2s --timeout 20s --workers 2 --agents 2";
+    let run = |program: &str| {
+        let (mut lead, address) = lab.lead(&format!("{load} --record {path}"));
+        let agents = [0, 1].map(|index| {
+            let flags = format!("{address} --keys {} --index {index}", lab.keys);
+            Agent::start(program, &flags)
+        });
+        let pids = agents.each_ref().map(|agent| agent.child.id());
+        for agent in agents {
+            let (code, said) = agent.end();
+            assert_eq!(code, Some(0), "{said}");
+        }
+        let (code, _, said) = lead.ended();
+        assert_eq!(code, Some(0), "{said}");
+        (record(&lab.folder), pids)
+    };
+    let (seen, pids) = run(THRONG);
+    let host = seen.host_use.unwrap();
+    assert!(
+        host.busiest.iter().all(|it| !pids.contains(&it.pid)),
+        "{host:?}"
+    );
+    // Ticks of three processes are a hundredth of a second each.
+    let of_workers: u64 = seen.workers.iter().map(|it| it.cpu_ns).sum();
+    assert!(
+        host.own_ns + 100_000_000 >= of_workers,
+        "{host:?}, {of_workers}"
+    );
+    let apart = "unshare --user --map-root-user --pid --fork --kill-child";
+    let (hidden, _) = run(&format!("{apart} {THRONG}"));
+    assert_eq!(hidden.host_use, None);
 }
 
 /// Dialling once, and reading the names once.

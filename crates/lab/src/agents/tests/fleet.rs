@@ -382,7 +382,7 @@ impl Cast {
 }
 
 pub(super) fn hello() -> Hello {
-    Hello::new("same".to_owned(), (1, 1_024), None)
+    Hello::new("same".to_owned(), (1, 1_024), None, None)
 }
 
 /// One of the agents' threads.
