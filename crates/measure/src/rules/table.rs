@@ -160,7 +160,7 @@ static OUTAGES: &[Rule] = rules! {
         silent_if(&[AdmittedByTime, SilentNames, UnservedClients, LossesOfSomeClients]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("whether a limit on the rate or a dead path or server of several does it");
-    "clients of some addresses" says(unserved::unserved_by_source) if [UnservedBySource] => Server,
+    "clients of some addresses" says(unserved::unserved_by_source) if [UnservedBySource] => Unknown,
         silent_if(&[SilentNames]), unless(&[HandshakesRefused]), in_every_verdict(),
         does_not_know("whether the target, its firewall or a part of it turns them away");
     "limit on new connections" says(set_up::attempts_turned_away)
