@@ -207,14 +207,55 @@ pub(super) fn handshakes(symptoms: &Symptoms<'_>) -> Vec<Cure> {
     let Some(it) = &symptoms.handshakes_refused else {
         return Vec::new();
     };
-    let pin = "--tls-pin PIN  (of the new key too)";
-    let target = &symptoms.figures.record.scenario.target;
-    let look = format!("openssl s_client -connect {target} -showcerts </dev/null");
-    let cures = certificate(&it.refused).into_iter().map(Some).chain([
-        (it.refused.tls_pin > 0).then(|| Cure::throng(pin)),
-        Some(Cure::shell(look)),
-    ]);
-    cures.flatten().collect()
+    let mut cures = of_refusals(&it.refused);
+    let scenario = &symptoms.figures.record.scenario;
+    // It speaks no QUIC.
+    if !scenario.transport.is_quic() {
+        let target = &scenario.target;
+        let look = format!("openssl s_client -connect {target} -showcerts </dev/null");
+        cures.push(Cure::shell(look));
+    }
+    cures
+}
+
+/// What to do where no handshake succeeded and most attempts were refused for a known reason.
+pub(super) fn first_handshake(symptoms: &Symptoms<'_>) -> Option<String> {
+    let refused = &symptoms.handshakes_refused.as_ref()?.refused;
+    let connections = symptoms.figures.record.connections();
+    let are_most = 2 * refused.total() >= connections.failed.total();
+    let all_failed = connections.handshakes.total() == 0;
+    let cures = of_refusals(refused);
+    cures
+        .first()
+        .filter(|_| are_most && all_failed)
+        .map(Cure::sentence)
+}
+
+/// The alert of a server that wants a certificate of its clients (RFC 8446, section 6.2).
+const CERTIFICATE_REQUIRED: &str = "certificate_required";
+/// The alert of a server that speaks none of the protocols it is offered (RFC 7301, section 3.2).
+const NO_APPLICATION_PROTOCOL: &str = "no_application_protocol";
+
+/// The cures of refusals whose reason is known.
+fn of_refusals(refused: &ConnectionFailures) -> Vec<Cure> {
+    let alpn = refused.tls_alpn + refused.tls_alert.get(NO_APPLICATION_PROTOCOL);
+    let own_certificate = refused.tls_alert.get(CERTIFICATE_REQUIRED);
+    let mut cures = certificate(refused);
+    if refused.tls_pin > 0 {
+        cures.push(Cure::throng("--tls-pin PIN  (of the new key too)"));
+    }
+    if alpn > 0 {
+        cures.push(Cure::words(
+            "check port and transport: what listens there speaks another protocol (ALPN); \
+             --tls-alpn offers others",
+        ));
+    }
+    if own_certificate > 0 {
+        cures.push(Cure::throng(
+            "--tls-cert FILE --tls-key FILE  (a certificate that the server accepts)",
+        ));
+    }
+    cures
 }
 
 /// Cure for an expired certificate.
@@ -240,7 +281,8 @@ fn certificate(refused: &ConnectionFailures) -> Vec<Cure> {
         (expired > 0).then(|| Cure::words(CERTIFICATE_EXPIRED)),
         (not_yet_valid > 0).then(|| Cure::words(CERTIFICATE_NOT_YET_VALID)),
         (wrong_name > 0).then(|| Cure::throng("--tls-name NAME  (one of the certificate's)")),
-        (others > 0).then(|| Cure::throng("--tls-ca FILE  (with the new certificate too)")),
+        (others > 0)
+            .then(|| Cure::throng("--tls-ca FILE  (with the issuer of each of its certificates)")),
     ];
     cures.into_iter().flatten().collect()
 }

@@ -1,5 +1,6 @@
 //! Rules about runs that open connections without queries, and about slow connection set-up.
 
+use super::connections::first_handshake;
 use super::finding::{Conclusion, Finding};
 use super::phrases::{attempts_by_cause, plain};
 use crate::doctor::{Cure, Diagnosis, Place, State};
@@ -41,10 +42,12 @@ pub(super) fn nothing_opened(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
             attempts_by_cause(&connections.failed, scenario.transport)
         ),
     };
-    let advice = format!(
-        "check that a DNS server listens at {} for {}",
-        scenario.target, scenario.transport
-    );
+    let advice = first_handshake(symptoms).unwrap_or_else(|| {
+        format!(
+            "check that a DNS server listens at {} for {}",
+            scenario.target, scenario.transport
+        )
+    });
     Some(Conclusion::new(evidence, advice))
 }
 

@@ -1,5 +1,6 @@
 //! What is said of runs from which nothing can be concluded.
 
+use super::connections::first_handshake;
 use super::finding::Conclusion;
 use super::phrases::why_nothing_was_answered;
 use crate::notation::{count, counted, latency, percent};
@@ -16,10 +17,12 @@ pub(super) fn nothing_answered(symptoms: &Symptoms<'_>) -> Option<Conclusion> {
         Some(_) => "; answers may be too large for the path: --edns-size 1232",
         None => "",
     };
-    let advice = format!(
-        "check that a DNS server answers at {} over {}{smaller}",
-        scenario.target, scenario.transport
-    );
+    let advice = first_handshake(symptoms).unwrap_or_else(|| {
+        format!(
+            "check that a DNS server answers at {} over {}{smaller}",
+            scenario.target, scenario.transport
+        )
+    });
     let evidence = why_nothing_was_answered(&symptoms.figures);
     Some(Conclusion::new(evidence, advice))
 }

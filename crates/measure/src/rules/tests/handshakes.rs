@@ -58,3 +58,27 @@ fn cure_of_a_refused_certificate_fits_its_fault() {
         others.for_each(|other| assert!(!said.contains(other), "{cure}: {said}"));
     }
 }
+
+#[test]
+fn cure_of_a_refusal_of_the_target_fits_its_alert() {
+    let mut record = refusing();
+    for (alert, cure) in [
+        ("no_application_protocol", "check port and transport"),
+        ("certificate_required", "--tls-cert FILE --tls-key FILE"),
+    ] {
+        change_last(&mut record, |interval| {
+            let failed = &mut interval.counts.connections.failed;
+            failed.tls_certificate = 0;
+            failed.tls_alert.record(alert);
+        });
+        let found = told(&record, "handshakes");
+        let said = format!("{:?}", found.cures);
+        assert!(said.contains("openssl s_client"), "{said}");
+        assert!(!said.contains("--tls-ca"), "{said}");
+        found.problem("", cure);
+    }
+    // The command speaks no QUIC.
+    record.scenario.transport = Transport::Doq.into();
+    let said = format!("{:?}", told(&record, "handshakes").cures);
+    assert!(!said.contains("openssl"), "{said}");
+}

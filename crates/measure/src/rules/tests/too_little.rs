@@ -56,6 +56,48 @@ fn failed_handshakes_are_named_by_their_cause() {
         &record,
         Limit::Unknown,
         evidence,
-        "answers at 192.0.2.1:53 over doq",
+        "check port and transport: what listens there speaks another protocol (ALPN)",
     );
+    // Most attempts did not get that far.
+    record.warmup.counts.connections.failed.timed_out = 7;
+    let elsewhere = "answers at 192.0.2.1:53 over doq";
+    judged(
+        &record,
+        Limit::Unknown,
+        "7 connection attempts failed",
+        elsewhere,
+    );
+}
+
+#[test]
+fn where_no_handshake_succeeded_its_cure_is_the_advice() {
+    type Refuse = fn(&mut crate::counts::ConnectionFailures);
+    let refusals: [(Refuse, &str); 5] = [
+        (
+            |it| it.tls_alpn = 9,
+            "what listens there speaks another protocol",
+        ),
+        (|it| it.tls_pin = 9, "give throng --tls-pin PIN"),
+        (
+            |it| {
+                it.tls_certificate = 9;
+                it.tls_certificate_faults.expired = 9;
+            },
+            "renew the certificate of the server",
+        ),
+        (
+            |it| it.tls_alert.record("certificate_required"),
+            "give throng --tls-cert FILE --tls-key FILE",
+        ),
+        (
+            |it| it.tls_alert.record("handshake_failure"),
+            "answers at 192.0.2.1:53 over dot",
+        ),
+    ];
+    for (refuse, cure) in refusals {
+        let mut record = record(vec![interval(0, &[])]);
+        record.scenario.transport = Transport::Dot.into();
+        refuse(&mut record.warmup.counts.connections.failed);
+        judged(&record, Limit::Unknown, "no query could be sent", cure);
+    }
 }
