@@ -111,7 +111,9 @@ fn run_within() {
     // A network that the last router has no way to.
     let gone = traced("10.99.0.1", 1);
     assert_eq!(gone.ended, TraceEnd::Unreachable, "{gone:?}");
-    let Some(Probe::Icmp { from, reason, .. }) = gone.hops.last().unwrap().probes.first() else {
+    // The kernel limits how many of these errors a router sends.
+    let mut probes = gone.hops.last().unwrap().probes.iter();
+    let Some(Probe::Icmp { from, reason, .. }) = probes.find(|it| **it != Probe::Silence) else {
         panic!("{gone:?}");
     };
     assert_eq!(from, "10.77.2.2");
