@@ -52,7 +52,7 @@ fn assert_nothing_left(cluster: &Cluster) {
     assert_eq!(listed, "no server runs\n");
 }
 
-/// CoreDNS at two limits of CPU time, over two transports.
+/// CoreDNS at two limits of CPU time, over two transports, with [`OUTSTANDING`] queries in flight.
 const EXPERIMENT: &str = r#"
 name = "pods"
 [run]
@@ -71,6 +71,8 @@ data = "zone:100,ttl=1h"
 quota = [0.25, 0.5]
 memory = "200M"
 "#;
+
+const OUTSTANDING: u64 = 20;
 
 fn write(cluster: &Cluster, name: &str, text: &str) -> String {
     let path = cluster.path(name);
@@ -94,9 +96,11 @@ fn cells_are_pods(cluster: &Cluster) {
         let sources = record.observations.iter();
         let sources: Vec<&str> = sources.map(|it| it.source.as_str()).collect();
         assert!(sources[0].starts_with("pod throng-coredns-"), "{sources:?}");
-        // CoreDNS counted what it was asked, the gate's questions before the run.
+        // CoreDNS counts a query after it has answered it, and its quota of CPU time may have
+        // stopped it in between when the run ended.
         let counted = record.servers()[0].queries;
-        assert!(counted >= counts.sent as f64, "{counted}: {counts:?}");
+        let least = counts.sent.saturating_sub(OUTSTANDING);
+        assert!(counted >= least as f64, "{counted}: {counts:?}");
     }
     quotas.sort();
     assert_eq!(

@@ -151,10 +151,10 @@ fn a_server_behind_the_target_that_is_far_away_is_named_with_its_time() {
     };
     on_quiet_host(run, |ran| {
         has_evidence(ran, &["on average: it waited for them"])?;
-        // The server itself counted all that was passed on.
+        // The server itself counted all that was passed on, but for what it has just answered.
         let servers = ran.record.servers();
         let asked = servers[0].upstream_queries.unwrap();
-        ensure!(servers[1].queries >= asked, "{servers:#?}");
+        ensure!(servers[1].queries + 10.0 >= asked, "{servers:#?}");
         has_cures(ran)
     });
 }
