@@ -100,7 +100,10 @@ pub(crate) fn read(folder: &str, name: &str) -> String {
 }
 
 pub(crate) fn record(folder: &str) -> RunRecord {
-    RunRecord::from_json(&read(folder, "out/record.json")).unwrap()
+    let text = std::fs::read_to_string(format!("{folder}/out/record.json"));
+    // Of a run that has no result, why.
+    let text = text.unwrap_or_else(|error| panic!("{folder}: {error}: {}", read(folder, "said")));
+    RunRecord::from_json(&text).unwrap()
 }
 
 /// Queries that the responder received.
