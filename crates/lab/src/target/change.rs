@@ -188,12 +188,11 @@ impl Change {
             ROLLOUT,
         ];
         kubectl(&context, &of, None)?;
-        if let Some(proxy) = KubeletProxy::start(&context, changed.folder.path()) {
-            let nodes = self.nodes(&context, &was)?;
-            let pods = format!("{namespace}/{name}-*");
-            changed.observed = nodes.iter().map(|it| proxy.source(it, &pods)).collect();
-            changed._proxy = Some(proxy);
-        }
+        let proxy = KubeletProxy::start(&context, changed.folder.path());
+        let nodes = self.nodes(&context, &was)?;
+        let pods = format!("{namespace}/{name}-*");
+        changed.observed = nodes.iter().map(|it| proxy.source(it, &pods)).collect();
+        changed._proxy = Some(proxy);
         Ok(changed)
     }
 

@@ -12,13 +12,14 @@ const SOCKET: &str = "kubelet.sock";
 /// this host.
 #[derive(Debug)]
 pub(super) struct KubeletProxy {
-    child: Child,
+    /// None if kubectl cannot be started: who observes its pods notes that nothing answers there.
+    child: Option<Child>,
     socket: PathBuf,
 }
 
 impl KubeletProxy {
-    /// None if kubectl cannot be started; then the pod is not observed, and the record notes it.
-    pub(super) fn start(context: &str, folder: &Path) -> Option<KubeletProxy> {
+    /// Waits until it serves, or has ended.
+    pub(super) fn start(context: &str, folder: &Path) -> KubeletProxy {
         let socket = folder.join(SOCKET);
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "kubectl", "--context"]);
@@ -28,13 +29,12 @@ impl KubeletProxy {
         command.arg("--accept-paths=^/api/v1/nodes/[^/]+/proxy/metrics/cadvisor$");
         command.arg("--reject-methods=POST,PUT,PATCH,DELETE");
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::null()).spawn().ok()?;
-        let stdout = child.stdout.take();
-        // Dropped, and so ended, if it does not serve.
-        let proxy = KubeletProxy { child, socket };
-        let mut line = String::new();
-        let read = BufReader::new(stdout?).read_line(&mut line).ok()?;
-        (read > 0).then_some(proxy)
+        let mut child = command.stderr(Stdio::null()).spawn().ok();
+        if let Some(stdout) = child.as_mut().and_then(|it| it.stdout.take()) {
+            // Its end is an end of file: what it said is not of interest.
+            let _ = BufReader::new(stdout).read_line(&mut String::new());
+        }
+        KubeletProxy { child, socket }
     }
 
     /// The source to observe these pods (`NAMESPACE/NAME`, or `NAMESPACE/NAME*`) on a node.
@@ -46,8 +46,39 @@ impl KubeletProxy {
 
 impl Drop for KubeletProxy {
     fn drop(&mut self) {
-        // Both fail only if the process has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            // Both fail only if the process has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use measure::observation::ObservationMode;
+    use observe::{Asked, Observer, Settings};
+
+    use super::*;
+
+    /// As where the path of its socket is too long, or kubectl may not read its configuration.
+    #[test]
+    fn a_pod_whose_proxy_does_not_serve_is_noted() {
+        let folder = testing::folder::Folder::new("no-proxy");
+        let proxy = KubeletProxy::start("no-such-context", Path::new(&folder.path("x")));
+        let asked = Asked::parse(&proxy.source("n1", "lab/server")).unwrap();
+        let settings = Settings {
+            mode: ObservationMode::Around,
+            period: Duration::from_secs(1),
+            thread_cpu_time: || Duration::ZERO,
+        };
+        let observer = Observer::start(&[asked], Instant::now(), settings).unwrap();
+        let observations = observer.finish();
+        let [observation] = observations.as_slice() else {
+            panic!("{observations:?}");
+        };
+        assert!(!observation.notes.is_empty(), "{observation:?}");
     }
 }

@@ -342,7 +342,7 @@ impl Pods {
         }))?;
         self.deployment = Some(uid);
         self.wait_until_running()?;
-        self.proxy = KubeletProxy::start(&self.context, folder);
+        self.proxy = Some(KubeletProxy::start(&self.context, folder));
         Ok(())
     }
 
