@@ -13,10 +13,12 @@ use crate::results::{self, Outcome, RunOfTest, cannot};
 
 /// Tests that are listed as the slowest.
 const SLOWEST: usize = 10;
-/// What is printed of a panic's message, and of all those of a test.
-const LINES_OF_PANIC: usize = 12;
-const LINES_OF_PANICS: usize = 36;
-const CHARACTERS_OF_LINE: usize = 1_000;
+/// What is printed of a panic's message: its beginning, and its end, where values are that differ;
+/// and of how many panics of a test.
+const FIRST_LINES: usize = 8;
+const LAST_LINES: usize = 8;
+const PANICS_MAX: usize = 4;
+const CHARACTERS_OF_LINE: usize = 600;
 
 /// What all runs of a test amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -214,20 +216,52 @@ fn not_passed(tests: &[Test]) -> String {
 
 /// The messages of a test's panics, without their backtraces.
 fn panics(output: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut of_this_one = 0;
+    let mut panics: Vec<Vec<&str>> = Vec::new();
+    let mut is_in_one = false;
     for line in output.lines() {
         if line.contains(" panicked at ") {
-            of_this_one = LINES_OF_PANIC;
+            is_in_one = true;
+            panics.push(Vec::new());
         } else if line == "stack backtrace:" || line.starts_with("note: ") {
-            of_this_one = 0;
+            is_in_one = false;
         }
-        if of_this_one > 0 && lines.len() < LINES_OF_PANICS {
-            of_this_one -= 1;
-            lines.push(line.chars().take(CHARACTERS_OF_LINE).collect());
+        if let Some(panic) = panics.last_mut().filter(|_| is_in_one) {
+            panic.push(line);
         }
     }
-    lines
+    panics
+        .iter()
+        .take(PANICS_MAX)
+        .flat_map(|it| excerpt(it))
+        .collect()
+}
+
+/// The first and the last ones of lines, each with its beginning and its end.
+fn excerpt(lines: &[&str]) -> Vec<String> {
+    let left_out = lines.len().saturating_sub(FIRST_LINES + LAST_LINES);
+    let last = (FIRST_LINES + left_out).min(lines.len());
+    let mut shown: Vec<String> = lines.iter().take(FIRST_LINES).map(|it| ends(it)).collect();
+    if left_out > 0 {
+        shown.push(format!("[{left_out} lines]"));
+    }
+    shown.extend(lines[last..].iter().map(|it| ends(it)));
+    shown
+}
+
+fn ends(line: &str) -> String {
+    let characters: Vec<char> = line.chars().collect();
+    match characters.len() > CHARACTERS_OF_LINE {
+        true => {
+            let (begin, end) = characters.split_at(CHARACTERS_OF_LINE / 2);
+            let end = &end[end.len() - CHARACTERS_OF_LINE / 2..];
+            format!(
+                "{} […] {}",
+                String::from_iter(begin),
+                String::from_iter(end)
+            )
+        }
+        false => line.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -288,5 +322,23 @@ mod tests {
             "a scoped thread panicked",
         ];
         assert_eq!(panics(output), expected);
+    }
+
+    /// A command of many lines comes before the values that differ.
+    #[test]
+    fn long_panics_are_printed_with_their_beginning_and_their_end() {
+        let lines: Vec<String> = (0..40).map(|number| format!("line {number}")).collect();
+        let output = format!(
+            "thread 'a' (7) panicked at a.rs:1:1:\n{}\nleft: {}end\nright: 2\nstack backtrace:\n",
+            lines.join("\n"),
+            "1".repeat(2_000)
+        );
+        let printed = panics(&output);
+        assert_eq!(printed.len(), FIRST_LINES + 1 + LAST_LINES);
+        assert_eq!(printed[FIRST_LINES], "[27 lines]");
+        assert_eq!(printed[FIRST_LINES - 1], "line 6");
+        assert!(printed[15].starts_with("left: 111") && printed[15].ends_with("1end"));
+        assert!(printed[15].chars().count() < 700);
+        assert_eq!(printed[16], "right: 2");
     }
 }
