@@ -39,7 +39,8 @@ mod wire;
 
 pub use codes::{CODES_MAX, Codes, Names};
 pub use connections::{
-    CertificateFaults, ConnectionFailures, Connections, EarlyData, Handshakes, OwnClosures,
+    CertificateFaults, ConnectionFailures, Connections, EarlyData, EndedAfter, Handshakes,
+    OwnClosures,
 };
 pub use ends::{ENDS, End};
 pub use exchanges::ExchangeFailures;

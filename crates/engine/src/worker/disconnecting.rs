@@ -97,6 +97,9 @@ impl Worker {
             return;
         };
         let socket = connection.socket;
+        if matches!(reason, Reason::GoingAway(_)) {
+            self.count_queries_until_end(index, now);
+        }
         self.say_goodbye(driver, index, now);
         if !self.population.has_connection(index, socket) {
             // It was broken already, and has been counted as that.
@@ -188,6 +191,16 @@ impl Worker {
         }
     }
 
+    /// Counts the queries that were over on a connection that is ended from outside.
+    fn count_queries_until_end(&mut self, index: u32, now: Instant) {
+        let in_flight = self.population.clients[index as usize].pending.in_flight();
+        if let Some(connection) = self.population.connection(index) {
+            let sent = connection.queries_sent;
+            let over = sent.saturating_sub(connection.in_flight(in_flight));
+            self.ledger.connections(now).ended_after.record(over);
+        }
+    }
+
     /// Ends the queries in flight on a lost connection, and prepares the next one unless the client
     /// has it already.
     pub(super) fn lose_connection(
@@ -197,6 +210,9 @@ impl Worker {
         ended: Ended,
         now: Instant,
     ) {
+        if ended.was_usable && !ended.by_us {
+            self.count_queries_until_end(index, now);
+        }
         let mut of_link = self.population.queries_of_link(index);
         let (mut lost, mut requeued) = (0, 0);
         while let Some(query) = next_in_flight(

@@ -54,6 +54,9 @@ pub struct Connections {
     pub closed_by_client: u64,
     /// Of those, why, where it was not the number of their queries or the end of the run.
     pub closed_by_client_for: OwnClosures,
+    /// Queries that were over on usable connections when the target or the path ended these.
+    #[serde(default, skip_serializing_if = "EndedAfter::is_empty")]
+    pub ended_after: EndedAfter,
     /// Usable connections closed in order by the target.
     pub closed_by_target: u64,
     /// Usable connections reset by the target; over QUIC by a stateless reset.
@@ -84,6 +87,18 @@ pub struct Connections {
     /// Times that a QUIC connection had used up the streams that the target allowed it until then
     /// (RFC 9000, section 4.6): queries wait until it allows more.
     pub quic_stream_limits_met: u64,
+}
+
+/// How many queries connections carried until they were ended: enough for mean and deviation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndedAfter {
+    /// Connections.
+    pub connections: u64,
+    /// Queries of all of them together.
+    pub queries: u64,
+    /// Sum of the squares of their numbers of queries.
+    pub queries_squared: u64,
 }
 
 /// Handshakes completed, of TLS over TCP or of QUIC.
@@ -207,10 +222,11 @@ impl_add!(
         quic_idle_timeouts, quic_stream_limits_met,
     ],
     groups: [
-        handshakes, early_data, failed, closed_by_client_for, closed_for_violation,
+        handshakes, early_data, failed, closed_by_client_for, closed_for_violation, ended_after,
         ended_by_goaway, quic_application, quic_transport,
     ]
 );
+impl_add!(EndedAfter, numbers: [connections, queries, queries_squared], groups: []);
 impl_add!(Handshakes, numbers: [full, full_with_retry, resumed], groups: []);
 impl_add!(EarlyData, numbers: [tried, accepted, rejected, queries], groups: []);
 impl_add!(
@@ -231,6 +247,32 @@ impl_add!(
     numbers: [expired, not_yet_valid, unknown_issuer, wrong_name],
     groups: []
 );
+
+impl EndedAfter {
+    /// One has ended after that many queries.
+    pub fn record(&mut self, queries: u32) {
+        let queries = u64::from(queries);
+        self.connections += 1;
+        self.queries += queries;
+        self.queries_squared = self
+            .queries_squared
+            .saturating_add(queries.saturating_pow(2));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.connections == 0
+    }
+
+    /// Standard deviation of the numbers, as a share of their mean: 0 if all ended after the same
+    /// number, 0.58 if any number up to a limit was as likely, nearly 1 if each query ended its
+    /// connection by chance. None without queries.
+    pub fn relative_deviation(&self) -> Option<f64> {
+        let mean = self.queries as f64 / self.connections.max(1) as f64;
+        let mean_of_squares = self.queries_squared as f64 / self.connections.max(1) as f64;
+        let variance = (mean_of_squares - mean * mean).max(0.0);
+        (mean > 0.0).then(|| variance.sqrt() / mean)
+    }
+}
 
 impl Handshakes {
     /// Handshakes of whatever kind.

@@ -125,6 +125,7 @@ fn adding_doubles_every_number_at_every_depth() {
     connections.closed_for_violation.record("a rule");
     // Left out while it is zero.
     connections.given_up_by_kernel = 1;
+    connections.ended_after.record(3);
     counts.not_sent.send_failed_for.other = 1;
     connections.quic_application.record(5);
     connections.quic_transport.record(10);

@@ -335,17 +335,30 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
         counted(it.number, "connection"),
         list(ways(&figures.record.connections()))
     );
-    if it.is_habit {
-        seen.push_str(&format!(", after {} queries each on average", count(each)));
+    let by_chance = it.by_chance.filter(|_| it.is_habit);
+    match by_chance {
+        Some((mean, deviation)) => seen.push_str(&format!(
+            ", after {} on average with a standard deviation of {}",
+            counted(mean.round() as u64, "query"),
+            decimal(deviation, 1)
+        )),
+        None if it.is_habit => {
+            seen.push_str(&format!(", after {} queries each on average", count(each)));
+        }
+        None => {}
     }
     seen.push_str(&lost_with_them(counts));
-    let uneven = it.uneven.filter(|_| it.is_habit);
+    let uneven = it.uneven.filter(|_| it.is_habit && by_chance.is_none());
     if let Some((least, most)) = uneven {
         seen.push_str(&format!(
-            "; clients had {} to {} connections each, so they do not end after a number of queries",
+            "; clients had {} to {} connections each",
             count(least),
             count(most)
         ));
+    }
+    let differs = by_chance.is_some() || uneven.is_some();
+    if differs {
+        seen.push_str(", so they do not end after a number of queries");
     }
     let state = match per(lost as f64, counts.sent as f64) >= 0.01 {
         true => State::Problem,
@@ -354,7 +367,7 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "each one costs a new connection, with TLS a new handshake, and the queries in \
         flight";
     let mut diagnosis = Diagnosis::new("closed connections", state, seen, matters);
-    if uneven.is_some() {
+    if differs {
         return Some(diagnosis.cure(Cure::words(ENDED_UNEVENLY)).into());
     }
     if it.is_habit && each > 0 {

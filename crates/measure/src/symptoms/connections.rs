@@ -6,7 +6,7 @@ use super::Figures;
 use super::host::received_but_dropped;
 use super::losses::LOSS_MAX;
 use super::significance;
-use crate::counts::{ConnectionFailures, Connections};
+use crate::counts::{ConnectionFailures, Connections, EndedAfter};
 use crate::experience::ClientExperience;
 use crate::histogram::Histogram;
 use crate::interval::per;
@@ -27,6 +27,10 @@ const END_NS: u64 = 10_000_000;
 /// Clients' numbers of connections are uneven if they differ more than this many times as much as
 /// their queries explain.
 const UNEVEN: u64 = 2;
+/// From this deviation on, as a share of the mean, and from this many connections on, numbers of
+/// queries are those of ends by chance.
+const BY_CHANCE: f64 = 0.75;
+const BY_CHANCE_MIN: u64 = 20;
 /// A first response or a handshake that took this long waited for something.
 const LONG_NS: u64 = 500_000_000;
 /// A SYN that was dropped is sent again after that long (RFC 6298, section 2).
@@ -342,6 +346,9 @@ pub(crate) struct ConnectionsEnded {
     /// The fewest and the most connections of a client, where these are further apart than if each
     /// ended after the same number of queries.
     pub(crate) uneven: Option<(u64, u64)>,
+    /// Mean and standard deviation of their numbers of queries, where these differ as if each query
+    /// ended its connection by chance.
+    pub(crate) by_chance: Option<(f64, f64)>,
     cost_queries: bool,
 }
 
@@ -361,8 +368,17 @@ pub(super) fn connections_ended(figures: &Figures<'_>) -> Option<ConnectionsEnde
         number,
         is_habit,
         uneven: uneven(figures, number),
+        by_chance: by_chance(&connections.ended_after),
         cost_queries: significance::is_above(lost, counts.sent, LOSS_MAX),
     })
+}
+
+/// A connection that was reset may have lost responses, and any number up to the target's limit
+/// may have come back on it: such numbers differ less.
+fn by_chance(ended: &EndedAfter) -> Option<(f64, f64)> {
+    let mean = per(ended.queries as f64, ended.connections as f64);
+    let deviation = ended.relative_deviation().filter(|it| *it >= BY_CHANCE)?;
+    (ended.connections >= BY_CHANCE_MIN).then_some((mean, deviation * mean))
 }
 
 /// The fewest and the most connections of a client, where as many as `ended` did not end after the

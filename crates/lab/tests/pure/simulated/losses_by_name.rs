@@ -51,6 +51,13 @@ fn losses_of_connections_are_counted_by_question_too() {
     });
     let record = sim.run().record;
     assert!(record.total.counts.connection_losses > 0);
+    let ended = &record.connections().ended_after;
+    assert_eq!(ended.connections, record.connections().ended_by_target());
+    assert!(
+        ended.queries_squared <= 30 * 30 * ended.connections,
+        "{ended:?}"
+    );
+    assert!(ended.relative_deviation().unwrap() < 0.6, "{ended:?}");
     // That they add up is checked of every simulated run.
     assert!(losses(&record).lost > 0);
 }

@@ -116,6 +116,38 @@ fn a_number_of_queries_for_each_connection_is_advised_where_it_would_be_met() {
     );
 }
 
+/// Of a closed loop, in which clients ask as often as their connections last.
+#[test]
+fn ends_by_chance_are_known_by_the_queries_of_each_connection() {
+    let after = |each: &dyn Fn(u64) -> u64| {
+        let mut record = closed(|_| 100);
+        change_last(&mut record, |interval| {
+            let ended = &mut interval.counts.connections.ended_after;
+            (0..1_000).for_each(|number| ended.record(each(number) as u32));
+        });
+        let found = told(&record, "closed connections");
+        format!("{found:?}")
+    };
+    // Each query ends its connection with a probability of one hundredth: as the logarithm of
+    // evenly distributed numbers.
+    let by_chance = after(&|number| (-100.0 * ((number as f64 + 0.5) / 1_000.0).ln()) as u64);
+    let seen = "after 99 queries on average with a standard deviation of 99";
+    assert!(by_chance.contains(seen), "{by_chance}");
+    assert!(
+        by_chance.contains("as DropAction of dnsdist"),
+        "{by_chance}"
+    );
+    assert!(
+        !by_chance.contains("--queries-per-connection"),
+        "{by_chance}"
+    );
+    // A limit of 200, whose responses some resets lose, and one of 100.
+    for each in [|number| number % 200, |_| 100] {
+        let limited = after(&each);
+        assert!(limited.contains("--queries-per-connection"), "{limited}");
+    }
+}
+
 #[test]
 fn a_number_of_queries_that_is_in_force_is_not_advised() {
     let advised = |in_force| {
