@@ -21,7 +21,7 @@ impl RunRecord {
                 None => "limit generator".to_owned(),
             }),
             Limit::Rate | Limit::Outstanding => None,
-            Limit::Server | Limit::Network | Limit::Unknown => {
+            Limit::Server | Limit::Policy | Limit::Network | Limit::Unknown => {
                 let disturbance = rules::host_disturbance(self);
                 disturbance.map(|seen| format!("disturbed by its host: {seen}"))
             }
@@ -63,8 +63,13 @@ mod tests {
         let run = with_limit(Limit::Generator);
         let why = "limit generator: a worker used 99 % of its CPU";
         assert_eq!(run.why_left_out().as_deref(), Some(why));
-        let others = [Limit::Server, Limit::Network, Limit::Outstanding];
-        for limit in [&others[..], &[Limit::Rate, Limit::Unknown]].concat() {
+        let others = [Limit::Server, Limit::Policy, Limit::Network];
+        for limit in [
+            &others[..],
+            &[Limit::Outstanding, Limit::Rate, Limit::Unknown],
+        ]
+        .concat()
+        {
             assert_eq!(with_limit(limit).why_left_out(), None, "{limit:?}");
         }
     }

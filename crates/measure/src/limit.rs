@@ -21,6 +21,8 @@ pub struct Verdict {
 pub enum Limit {
     /// The target.
     Server,
+    /// A rule or a limit on the rate, of the target or of a device before it.
+    Policy,
     /// This tool or the host it ran on.
     Generator,
     /// Drops on the path, as far as this host can see them.
@@ -39,6 +41,7 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Limit::Server => "server",
+            Limit::Policy => "policy",
             Limit::Generator => "generator",
             Limit::Network => "network",
             Limit::Outstanding => "outstanding",
@@ -56,6 +59,7 @@ impl Limit {
     pub fn headline(self) -> &'static str {
         match self {
             Limit::Server => "Limit: server",
+            Limit::Policy => "Limit: policy, not capacity",
             Limit::Generator => "Limit: generator, not the server",
             Limit::Network => "Limit: network",
             Limit::Outstanding => "Limit: outstanding, not the server",
@@ -68,6 +72,9 @@ impl Limit {
     pub fn meaning(self) -> &'static str {
         match self {
             Limit::Server => "The figures are those of the target",
+            Limit::Policy => {
+                "A rule or a limit on the rate set the figures; the target may be able to do more"
+            }
             Limit::Generator => "The figures are those of this tool or its host, not of the target",
             Limit::Network => "Queries or responses were dropped on the path",
             Limit::Outstanding => {

@@ -165,9 +165,10 @@ pub(crate) fn limited_by(capacity: &Capacity) -> String {
     let confirmation = capacity.answer.confirmation.as_ref();
     let is_bucket = confirmation.is_some_and(|it| it.rate_limit.is_some());
     let words = match capacity.answer.limit {
-        Limit::Server if is_bucket => {
+        Limit::Policy if is_bucket => {
             "a limit on the rate (token bucket), not what a server can do"
         }
+        Limit::Policy => "a limit on the rate, not what a server can do",
         Limit::Server => "the server",
         Limit::Generator => "the generator: the target may do more",
         Limit::Network => "the network, as this host sees it",

@@ -126,7 +126,7 @@ impl Answer {
         let mut limited = trials.filter(|it| it.outcome == TrialOutcome::Failed);
         let limited = limited.find(|it| it.admitted_qps.is_some());
         let burst = long.zip(long.and_then(|it| it.rate_limit));
-        let is_blamed = self.limit == Limit::Server || burst.is_some();
+        let is_blamed = matches!(self.limit, Limit::Server | Limit::Policy) || burst.is_some();
         let Some(trial) = limited.filter(|_| is_blamed) else {
             return;
         };
@@ -145,7 +145,7 @@ impl Answer {
             self.evidence.push(format!("at {at}: {seen}"));
         }
         if let Some((long, rate_limit)) = burst {
-            self.limit = Limit::Server;
+            self.limit = Limit::Policy;
             self.evidence.push(format!(
                 "bursts are admitted, {} for {}; {} is sustained: a limit on the rate (token \
                  bucket) rather than capacity",
@@ -238,7 +238,7 @@ impl Answer {
             return self.cannot_tell(because);
         }
         let is_told = match trial.limit {
-            Limit::Network | Limit::Server => true,
+            Limit::Network | Limit::Server | Limit::Policy => true,
             // A generator that is late is not the reason why others do not answer.
             Limit::Generator => trial.outcome == TrialOutcome::Generator,
             _ => false,
@@ -257,7 +257,7 @@ impl Answer {
         if is_told || self.limit == Limit::Unknown {
             self.evidence.push(trial.evidence.clone());
         }
-        if self.limit != Limit::Server {
+        if !matches!(self.limit, Limit::Server | Limit::Policy) {
             self.advice.clone_from(&trial.advice);
         }
         if self.limit == Limit::Generator {

@@ -19,9 +19,10 @@ later ones could not be trusted. A rule
 * decides where all its symptoms are much, and none of those after \"unless\" is much;
 * is reported only where it decides, by `throng doctor` and in reports, or in every verdict.
 
-Limits: `server`, the target; `generator`, Throng or its host; `network`, drops on the path;
-`outstanding`, the number of queries or clients allowed at a time; `rate`, the load asked for;
-`unknown`, the record does not show it.
+Limits: `server`, the target; `policy`, a rule or a limit on the rate, of the target or of a device
+before it; `generator`, Throng or its host; `network`, drops on the path; `outstanding`, the number
+of queries or clients allowed at a time; `rate`, the load asked for; `unknown`, the record does not
+show it.
 
 ";
 

@@ -99,7 +99,7 @@ pub(crate) fn of_limit(limit: Limit, seen: String) -> Diagnosis {
     let state = match limit {
         Limit::Server | Limit::Rate => State::Ok,
         Limit::Outstanding | Limit::Unknown => State::Warning,
-        Limit::Generator | Limit::Network => State::Problem,
+        Limit::Generator | Limit::Network | Limit::Policy => State::Problem,
     };
     let topic = format!("limit: {}", limit.name());
     Diagnosis::new(topic, state, seen, limit.meaning())

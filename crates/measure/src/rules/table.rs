@@ -78,7 +78,7 @@ static CONNECTIONS_ONLY: &[Rule] = rules! {
     "no resources" says(generator::no_resources) if [ConnectionsOnly, NoResources] => Generator,
         does_not_know("what the target would do with all connections");
     "limit on new connections, without queries" says(set_up::attempts_turned_away)
-        if [ConnectionsOnly, AttemptsTurnedAway, AdmissionsLimited] => Network,
+        if [ConnectionsOnly, AttemptsTurnedAway, AdmissionsLimited] => Policy,
         unless(&[RateHeld]),
         does_not_know("whether the target's host has the limit or a device before it");
     "attempts turned away, without queries" says(set_up::attempts_turned_away)
@@ -104,7 +104,7 @@ static CONNECTIONS_ONLY: &[Rule] = rules! {
 };
 
 static WORTH: &[Rule] = rules! {
-    "server drops queries" says(server::queries_dropped) if [ServerQueriesDropped] => Server,
+    "server drops queries" says(server::queries_dropped) if [ServerQueriesDropped] => Policy,
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("which of its limits or rules dropped them");
     "no message ID, and no response" says(generator::no_message_id)
@@ -153,7 +153,7 @@ static OUTAGES: &[Rule] = rules! {
         in_every_verdict(),
         does_not_know("whether a part of the target, a path or a limit on each source does it");
     "fixed rate of responses" says(losses::rate_limited) if [RateLimited, AdmittedByTime]
-        => Server, silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
+        => Policy, silent_if(&[SilentNames, UnservedClients, LossesOfSomeClients]),
         unless(&[OwnReceiveDrops, OutagesOfGenerator]), in_every_verdict(),
         does_not_know("whether the target limits it or a device on the path");
     STEADY_LOSSES says(losses::steady_losses) if [RateLimited] => Unknown,
@@ -164,7 +164,7 @@ static OUTAGES: &[Rule] = rules! {
         silent_if(&[SilentNames]), unless(&[HandshakesRefused]), in_every_verdict(),
         does_not_know("whether the target, its firewall or a part of it turns them away");
     "limit on new connections" says(set_up::attempts_turned_away)
-        if [AttemptsTurnedAway, AdmissionsLimited] => Network, in_every_verdict(),
+        if [AttemptsTurnedAway, AdmissionsLimited] => Policy, in_every_verdict(),
         silent_if(&[UnservedBySource]), unless(&[RateHeld, OutagesOfGenerator]),
         does_not_know("whether the target's host has the limit or a device before it");
     "connection attempts turned away" says(set_up::attempts_turned_away)

@@ -7,7 +7,7 @@ use crate::collection::{Cell, Collection};
 use crate::document::Conclusion;
 
 /// What a limit lets a reader conclude of a scenario, and what it does not.
-const MEANINGS: [(Limit, &str, &str); 6] = [
+const MEANINGS: [(Limit, &str, &str); 7] = [
     (Limit::Server, "what the target can take", ""),
     (
         Limit::Rate,
@@ -23,6 +23,11 @@ const MEANINGS: [(Limit, &str, &str); 6] = [
         Limit::Generator,
         "",
         "anything of the target beyond that rate: the generator or its host was the limit",
+    ),
+    (
+        Limit::Policy,
+        "what a limit on the rate admits",
+        "what the target can take: a limit on the rate was met",
     ),
     (
         Limit::Network,

@@ -325,6 +325,10 @@ fn limits(collection: &Collection) -> Vec<Remark> {
     let all = [
         (Limit::Server, "the target was the limit"),
         (
+            Limit::Policy,
+            "a limit on the rate was met, of the target or before it",
+        ),
+        (
             Limit::Generator,
             "the generator was the limit, so they say nothing about the target",
         ),

@@ -271,7 +271,7 @@ fn rate_limit_with_a_burst_does_not_pass_for_capacity() {
     let value = capacity.answer.value.unwrap();
     assert!((2_850.0..=3_010.0).contains(&value), "{value}");
     assert_eq!(capacity.ended_by, EndedBy::Found);
-    assert_eq!(capacity.answer.limit, Limit::Server);
+    assert_eq!(capacity.answer.limit, Limit::Policy);
     let long = capacity.answer.confirmation.unwrap();
     assert!((long.found / 4_500.0 - 1.0).abs() < 0.02, "{long:?}");
     let rate_limit = long.rate_limit.unwrap();

@@ -23,7 +23,7 @@ pub(super) fn all() -> Vec<Row> {
 
 /// A limit on the rate that answers nothing while it is exceeded, as a stopped server does.
 const ADMITS_OR_STOPPED: Expected = Expected {
-    limits: &[Limit::Server, Limit::Unknown],
+    limits: &[Limit::Policy, Limit::Server, Limit::Unknown],
     said: &[
         "admits a fixed rate",
         "cannot tell a limit of",
@@ -39,7 +39,7 @@ const HOLDS_SLOTS: Expected = Expected {
 };
 /// The same of a server that is observed: it counts what it drops.
 const DROPS_COUNTED: Expected = Expected {
-    limits: &[Limit::Server],
+    limits: &[Limit::Policy],
     said: &["by its own count"],
     ..ADMITS_OR_STOPPED
 };
@@ -51,7 +51,7 @@ const ADMITS_OR_CLOSES: Expected = Expected {
 };
 /// A limit on the rate that answers some of the excess at random, or answers in bursts.
 const ADMITS_OR_LOSES: Expected = Expected {
-    limits: &[Limit::Server, Limit::Unknown],
+    limits: &[Limit::Policy, Limit::Unknown],
     said: &[
         "admits a fixed rate",
         "cannot tell a limit of",
@@ -110,7 +110,7 @@ const QUERIES: Expected = Expected {
     not_said: &["outage of", "lost on the path", "clients at once"],
 };
 const QUERIES_COUNTED: Expected = Expected {
-    limits: &[Limit::Server],
+    limits: &[Limit::Policy],
     said: &["by its own count"],
     ..QUERIES
 };

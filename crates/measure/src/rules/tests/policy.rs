@@ -69,7 +69,7 @@ fn a_share_lost_in_turn_and_a_limit_look_alike_at_one_rate() {
         let due = 5 * scattered(bin);
         (due, due / 5)
     });
-    assert_ne!(judge(&tenth).limit, Limit::Server, "{:#?}", judge(&tenth));
+    assert_ne!(judge(&tenth).limit, Limit::Policy, "{:#?}", judge(&tenth));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn as_many_responses_to_more_queries_and_to_fewer_are_a_limit() {
     varied(&mut poisson, |bin| (6 + scattered(bin) % 8, 5));
     let evidence = "the target, or a device before it, admits a fixed rate: 500.0 qps were \
                     answered all the time, 50.00 %";
-    let verdict = judged(&poisson, Limit::Server, evidence, "exempt-clients");
+    let verdict = judged(&poisson, Limit::Policy, evidence, "exempt-clients");
     assert!(
         !format!("{verdict:?}").contains("cannot tell"),
         "{verdict:#?}"
@@ -90,7 +90,7 @@ fn as_many_responses_to_more_queries_and_to_fewer_are_a_limit() {
     });
     judged(
         &poisson,
-        Limit::Server,
+        Limit::Policy,
         "admits a fixed rate: 495.0",
         "exempt-clients",
     );
@@ -111,7 +111,7 @@ fn a_limit_whose_bucket_evens_out_what_comes_in_longer_times_is_found() {
     varied(&mut record, |bin| bins[bin as usize]);
     judged(
         &record,
-        Limit::Server,
+        Limit::Policy,
         "admits a fixed rate",
         "exempt-clients",
     );
@@ -120,7 +120,7 @@ fn a_limit_whose_bucket_evens_out_what_comes_in_longer_times_is_found() {
         let due = bins[bin as usize].0;
         (due, due / 2)
     });
-    assert_ne!(judge(&record).limit, Limit::Server, "{:#?}", judge(&record));
+    assert_ne!(judge(&record).limit, Limit::Policy, "{:#?}", judge(&record));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_bucket_that_is_filled_each_second_is_a_limit_unless_clients_explain_it() {
     clients(&mut bucket, true);
     judged(
         &bucket,
-        Limit::Server,
+        Limit::Policy,
         "admits a fixed rate: 500.0",
         "exempt-clients",
     );
@@ -171,7 +171,7 @@ fn an_even_share_that_nothing_in_turn_has_is_a_limit() {
         let evidence = format!("admits a fixed rate: {of_hundred}0.0 qps");
         judged(
             &limit(of_hundred, from),
-            Limit::Server,
+            Limit::Policy,
             &evidence,
             "exempt-clients",
         );
@@ -190,10 +190,10 @@ fn an_even_share_that_nothing_in_turn_has_is_a_limit() {
         answered - u64::from(scattered(bin) < 3).min(answered)
     });
     clients(&mut chance, true);
-    assert_ne!(judge(&chance).limit, Limit::Server, "{:#?}", judge(&chance));
+    assert_ne!(judge(&chance).limit, Limit::Policy, "{:#?}", judge(&chance));
     let mut some = limit(59, 0);
     clients(&mut some, false);
-    assert_ne!(judge(&some).limit, Limit::Server, "{:#?}", judge(&some));
+    assert_ne!(judge(&some).limit, Limit::Policy, "{:#?}", judge(&some));
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn what_a_server_dropped_by_its_own_count_is_named_by_the_counter() {
             drops.observations[0].facts.product = Some("Unbound".to_owned());
         }
         let evidence = format!("dropped by its own count: 50,000 {words} ({counter})");
-        judged(&drops, Limit::Server, &evidence, cure);
+        judged(&drops, Limit::Policy, &evidence, cure);
 
         // A few of them explain nothing.
         let few = server(15_000.0, &[(counter, SeriesKind::Counter, 5.0)]);

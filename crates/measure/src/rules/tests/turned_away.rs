@@ -60,7 +60,7 @@ fn fixed_rate_of_admitted_connections_is_a_limit_on_them() {
         ..Second::default()
     });
     let evidence = "10.0 new connections were admitted a second, however many were attempted";
-    let verdict = judged(&refusing, Limit::Network, evidence, "nft list ruleset");
+    let verdict = judged(&refusing, Limit::Policy, evidence, "nft list ruleset");
     let more = "--queries-per-connection 100";
     let is_advised = verdict.advice.iter().any(|it| it.contains(more));
     assert!(is_advised, "{verdict:#?}");
@@ -70,7 +70,7 @@ fn fixed_rate_of_admitted_connections_is_a_limit_on_them() {
         admitted: [98, 2][usize::from(second > 0)],
         refused: varied(second),
     });
-    let verdict = judged(&dropping, Limit::Network, evidence, "nft list ruleset");
+    let verdict = judged(&dropping, Limit::Policy, evidence, "nft list ruleset");
     let how = "got no answer to their SYN and";
     assert!(verdict.evidence[0].contains(how), "{verdict:#?}");
 }

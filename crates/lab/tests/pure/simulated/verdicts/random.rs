@@ -103,7 +103,7 @@ const CAUSES: [Cause; 16] = [
         // Names are asked in turn: a limit that admits half of the queries meets half of the names.
         right: &[
             (Limit::Unknown, "cannot tell a limit of "),
-            (Limit::Server, "admits a fixed rate"),
+            (Limit::Policy, "admits a fixed rate"),
             (Limit::Unknown, "or a limit of "),
         ],
     },
