@@ -85,11 +85,12 @@ fn the_second_interrupt_ends_the_process_and_leaves_no_record() {
     let folder = Folder::new("interrupt-second");
     // Open queries keep the run waiting.
     let mut running = start(&responder, &folder, "--rate 100 --timeout 50s");
-    // Both have come when it goes on.
+    // Both have come when it goes on: two of its threads may take them, in either order.
     for name in ["STOP", "INT", "TERM", "CONT"] {
         running.signal(name);
     }
     let (code, stdout, _) = running.ended();
-    assert_eq!((code, stdout.as_str()), (Some(143), ""));
+    assert!(matches!(code, Some(130 | 143)), "{code:?}");
+    assert_eq!(stdout, "");
     assert!(!Path::new(&folder.path("record.json")).exists());
 }
