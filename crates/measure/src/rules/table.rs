@@ -165,11 +165,11 @@ static OUTAGES: &[Rule] = rules! {
         does_not_know("whether the target, its firewall or a part of it turns them away");
     "limit on new connections" says(set_up::attempts_turned_away)
         if [AttemptsTurnedAway, AdmissionsLimited] => Policy, in_every_verdict(),
-        silent_if(&[UnservedBySource]), unless(&[RateHeld, OutagesOfGenerator]),
+        silent_if(&[UnservedBySource]), unless(&[RateHeld]),
         does_not_know("whether the target's host has the limit or a device before it");
     "connection attempts turned away" says(set_up::attempts_turned_away)
         if [AttemptsTurnedAway] => Unknown, in_every_verdict(),
-        silent_if(&[AdmissionsLimited, UnservedBySource]), unless(&[RateHeld, OutagesOfGenerator]),
+        silent_if(&[AdmissionsLimited, UnservedBySource]), unless(&[RateHeld]),
         does_not_know("whether a limit, a full listen queue or one of several servers did it");
     "rules broken" says(connections::rules_broken) if [RulesBroken] => Generator,
         in_every_verdict(),

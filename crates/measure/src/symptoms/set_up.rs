@@ -4,7 +4,7 @@
 use super::Figures;
 use super::connections::{listen_queue_full, number_in};
 use super::load::RATE_HELD;
-use super::losses::WAITING_MIN;
+use super::losses::{WAITING_MIN, outages_of_generator};
 use super::path::own_segments;
 use super::plateau::{PLATEAU_RESPONSES, is_plateau};
 use super::significance;
@@ -157,7 +157,11 @@ fn find_attempts_turned_away(figures: &Figures<'_>) -> Option<AttemptsTurnedAway
     if !figures.connects_over_tcp() || is_known {
         return None;
     }
-    let attempts = attempts_by_interval(figures);
+    let mut attempts = attempts_by_interval(figures);
+    // A generator that stands still is late for an answer to a SYN, and refuses nothing.
+    if outages_of_generator(figures).is_some_and(|it| it.are_much()) {
+        attempts.iter_mut().for_each(|it| it.unanswered = 0);
+    }
     let sum = attempts.iter().copied().reduce(Attempts::and)?;
     let attempted = figures.counts.connections.attempted;
     let are_many = significance::is_above(sum.turned_away(), attempted, TURNED_AWAY_MIN);

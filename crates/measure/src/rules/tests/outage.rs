@@ -12,7 +12,7 @@ use crate::timeline::{Bin, Outage, OutageKind, Outages, Timeline};
 const TENTH: u64 = SECOND / 10;
 
 /// No response came between these two tenths of a second.
-fn outage(kind: OutageKind, begin: u64, end: u64) -> Outage {
+pub(super) fn outage(kind: OutageKind, begin: u64, end: u64) -> Outage {
     Outage {
         begin_ns: begin * TENTH,
         end_ns: end * TENTH,
@@ -29,7 +29,7 @@ fn judged_of(each: &[Outage]) -> Verdict {
     judged_in(&in_time(10_000.0), each, Outside::default())
 }
 
-fn judged_in(record: &RunRecord, each: &[Outage], outside: Outside) -> Verdict {
+pub(super) fn judged_in(record: &RunRecord, each: &[Outage], outside: Outside) -> Verdict {
     let mut figures = Figures::of(record);
     figures.outages = Outages {
         each: each.to_vec(),

@@ -2,6 +2,10 @@
 
 use crate::facts::TcpFacts;
 use crate::rules::situations::*;
+use crate::timeline::OutageKind;
+use crate::timeline::outages::Outside;
+
+use super::outage::{judged_in, outage};
 
 /// Attempts of a second, and how they ended.
 #[derive(Clone, Copy, Default)]
@@ -91,6 +95,27 @@ fn a_share_of_attempts_that_is_turned_away_leaves_the_cause_open() {
     });
     let evidence = "a limit on new connections or a full listen queue turned attempts away";
     judged(&random, Limit::Unknown, evidence, "nstat");
+}
+
+#[test]
+fn a_generator_that_stands_still_for_a_while_refuses_no_attempts() {
+    let judged = |record: &RunRecord| {
+        let stands_still = outage(OutageKind::OwnFreeze, 200, 230);
+        judged_in(record, &[stands_still], Outside::default())
+    };
+    let refusing = attempts(|second| Second {
+        refused: varied(second),
+        admitted: 10,
+        ..Second::default()
+    });
+    assert_eq!(judged(&refusing).limit, Limit::Policy);
+    // It may be itself that is late for the answers to its SYNs.
+    let late = attempts(|second| Second {
+        slow: scattered(second),
+        admitted: 10 + scattered(second + 40),
+        ..Second::default()
+    });
+    assert_eq!(judged(&late).limit, Limit::Generator);
 }
 
 #[test]
