@@ -2,7 +2,7 @@
 
 use super::Figures;
 use super::connections::{Unserved, unserved_by_target, unserved_clients};
-use super::losses::{outages_of_target, queries_lost};
+use super::losses::{number_lost, outages_of_target, queries_lost};
 use super::losses_by_name::{LooksAlike, looks_alike_in_turn};
 use super::significance::EVENTS_MIN;
 use super::unserved::whole_addresses;
@@ -47,6 +47,7 @@ pub(super) fn losses_of_some_clients(figures: &Figures<'_>) -> Option<LossesOfSo
     let unserved = unserved_clients(figures).filter(|it| it.how == Unserved::Never);
     // In a closed loop, who is answered first is answered again.
     let apart = apart(figures).filter(|_| figures.record.is_open_loop());
+    let apart = apart.filter(|_| !are_of_outages(figures));
     let (some, all, lost) = match apart {
         Some(apart) => apart,
         // Limits that answer nothing for a while answer those who ask first after it.
@@ -70,6 +71,13 @@ pub(super) fn losses_of_some_clients(figures: &Figures<'_>) -> Option<LossesOfSo
             false => Vec::new(),
         },
     })
+}
+
+/// True if most was lost while nothing came back: of what comes at once afterwards, a buffer has
+/// room for those that come first, whoever they are.
+fn are_of_outages(figures: &Figures<'_>) -> bool {
+    let lost: u64 = figures.outages.each.iter().map(|it| it.lost).sum();
+    2 * lost > number_lost(figures)
 }
 
 /// Clients that lost much, of how many, and the share that the worst of them lost, if the others

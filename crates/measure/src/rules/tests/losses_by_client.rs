@@ -2,6 +2,10 @@
 
 use crate::experience::{ClientExperience, ClientFigures};
 use crate::rules::situations::*;
+use crate::timeline::OutageKind;
+use crate::timeline::outages::Outside;
+
+use super::outage::{judged_in, outage};
 
 /// A quarter of 1,000 queries a second is lost, and of 16 clients with 625 queries each these.
 fn of_clients(lost: impl Fn(u64) -> u64) -> RunRecord {
@@ -45,6 +49,24 @@ fn clients_that_lose_most_are_named_and_neither_a_rate_nor_the_server_is() {
         evidence,
         "allow-query { any; };",
     );
+}
+
+/// What a host sends at once after it stood still, and a full buffer drops, is of the clients that
+/// come last.
+#[test]
+fn losses_in_an_outage_are_of_no_clients() {
+    let record = of_clients(|client| if client < 4 { 450 } else { client % 3 });
+    let said_with = |lost| {
+        let mut stands_still = outage(OutageKind::OwnFreeze, 20, 24);
+        stands_still.lost = lost;
+        format!(
+            "{:#?}",
+            judged_in(&record, &[stands_still], Outside::default())
+        )
+    };
+    let evidence = "4 of 16 clients, each with its source port";
+    assert!(!said_with(2_400).contains(evidence), "{}", said_with(2_400));
+    assert!(said_with(100).contains(evidence), "{}", said_with(100));
 }
 
 #[test]
