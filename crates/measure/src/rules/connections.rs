@@ -338,7 +338,7 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let by_chance = it.by_chance.filter(|_| it.is_habit);
     match by_chance {
         Some((mean, deviation)) => seen.push_str(&format!(
-            ", after {} on average with a standard deviation of {}",
+            ", after {} on average with a standard deviation of {}, as if by chance",
             counted(mean.round() as u64, "query"),
             decimal(deviation, 1)
         )),
@@ -351,14 +351,11 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let uneven = it.uneven.filter(|_| it.is_habit && by_chance.is_none());
     if let Some((least, most)) = uneven {
         seen.push_str(&format!(
-            "; clients had {} to {} connections each",
+            "; clients had {} to {} connections each, so they do not end after a number of \
+             queries",
             count(least),
             count(most)
         ));
-    }
-    let differs = by_chance.is_some() || uneven.is_some();
-    if differs {
-        seen.push_str(", so they do not end after a number of queries");
     }
     let state = match per(lost as f64, counts.sent as f64) >= 0.01 {
         true => State::Problem,
@@ -367,7 +364,7 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "each one costs a new connection, with TLS a new handshake, and the queries in \
         flight";
     let mut diagnosis = Diagnosis::new("closed connections", state, seen, matters);
-    if differs {
+    if by_chance.is_some() || uneven.is_some() {
         return Some(diagnosis.cure(Cure::words(ENDED_UNEVENLY)).into());
     }
     if it.is_habit && each > 0 {
