@@ -8,6 +8,7 @@ use script::End;
 
 use super::Worker;
 use super::happy_eyeballs::Losers;
+use super::ledger::Ledger;
 use super::ledger::connections::failure_counter;
 use super::population::client::{Client, Link, Role};
 use super::population::connection::Reason;
@@ -31,15 +32,17 @@ impl Worker {
             return;
         };
         let (socket, usable) = (connection.socket, connection.is_open());
-        let counts = self.ledger.connections(now);
-        match (usable, error) {
-            (true, None) => counts.closed_by_target += 1,
-            (true, Some(SocketError::TimedOut | SocketError::Unreachable)) => {
-                counts.given_up_by_kernel += 1;
+        self.count_end(index, now, |ledger| {
+            let counts = ledger.connections(now);
+            match (usable, error) {
+                (true, None) => counts.closed_by_target += 1,
+                (true, Some(SocketError::TimedOut | SocketError::Unreachable)) => {
+                    counts.given_up_by_kernel += 1;
+                }
+                (true, Some(_)) => counts.reset_by_target += 1,
+                (false, error) => *failure_counter(&mut counts.failed, error) += 1,
             }
-            (true, Some(_)) => counts.reset_by_target += 1,
-            (false, error) => *failure_counter(&mut counts.failed, error) += 1,
-        }
+        });
         driver.close(socket, Close::Graceful);
         self.lose_connection(driver, index, Ended::here(usable), now);
     }
@@ -56,7 +59,9 @@ impl Worker {
             return;
         };
         let (socket, usable) = (connection.socket, connection.is_open());
-        self.ledger.count_tls_failure(failure, usable, now);
+        self.count_end(index, now, |ledger| {
+            ledger.count_tls_failure(failure, usable, now);
+        });
         driver.close(socket, Close::Graceful);
         self.lose_connection(driver, index, Ended::here(usable), now);
     }
@@ -97,26 +102,23 @@ impl Worker {
             return;
         };
         let socket = connection.socket;
-        if matches!(reason, Reason::GoingAway(_)) {
-            self.count_queries_until_end(index, now);
-        }
         self.say_goodbye(driver, index, now);
         if !self.population.has_connection(index, socket) {
             // It was broken already, and has been counted as that.
             return;
         }
-        let counts = self.ledger.connections(now);
-        match reason {
-            Reason::GoingAway(code) => counts.ended_by_goaway.record(code),
-            _ => counts.closed_by_client += 1,
-        }
-        match reason {
-            Reason::Idle => counts.closed_by_client_for.idle += 1,
-            Reason::Duration => counts.closed_by_client_for.duration += 1,
-            Reason::WithoutQuery => counts.closed_by_client_for.without_query += 1,
-            Reason::NoStreams => counts.closed_by_client_for.no_streams += 1,
-            Reason::Done | Reason::GoingAway(_) => {}
-        }
+        self.count_end(index, now, |ledger| {
+            let counts = ledger.connections(now);
+            match reason {
+                Reason::GoingAway(code) => return counts.ended_by_goaway.record(code),
+                Reason::Idle => counts.closed_by_client_for.idle += 1,
+                Reason::Duration => counts.closed_by_client_for.duration += 1,
+                Reason::WithoutQuery => counts.closed_by_client_for.without_query += 1,
+                Reason::NoStreams => counts.closed_by_client_for.no_streams += 1,
+                Reason::Done => {}
+            }
+            counts.closed_by_client += 1;
+        });
         driver.close(socket, Close::Graceful);
         let ended = Ended {
             was_usable: true,
@@ -191,8 +193,14 @@ impl Worker {
         }
     }
 
-    /// Counts the queries that were over on a connection that is ended from outside.
-    fn count_queries_until_end(&mut self, index: u32, now: Instant) {
+    /// Counts the end of a connection, and where the target ended it the queries that were over on
+    /// it.
+    pub(super) fn count_end(&mut self, index: u32, now: Instant, count: impl FnOnce(&mut Ledger)) {
+        let before = self.ledger.connections(now).ended_by_target();
+        count(&mut self.ledger);
+        if self.ledger.connections(now).ended_by_target() == before {
+            return;
+        }
         let in_flight = self.population.clients[index as usize].pending.in_flight();
         if let Some(connection) = self.population.connection(index) {
             let sent = connection.queries_sent;
@@ -210,9 +218,6 @@ impl Worker {
         ended: Ended,
         now: Instant,
     ) {
-        if ended.was_usable && !ended.by_us {
-            self.count_queries_until_end(index, now);
-        }
         let mut of_link = self.population.queries_of_link(index);
         let (mut lost, mut requeued) = (0, 0);
         while let Some(query) = next_in_flight(

@@ -308,17 +308,14 @@ impl Worker {
         let key = self.population.quic_key(index);
         let broken = key.zip(self.wire.quic.as_ref());
         let broken = broken.and_then(|(key, quic)| quic.broken_rule(key));
-        match reason {
-            LostReason::Tls(failure) => self.ledger.count_tls_failure(failure, usable, now),
+        self.count_end(index, now, |ledger| match reason {
+            LostReason::Tls(failure) => ledger.count_tls_failure(failure, usable, now),
             LostReason::Application { by: By::Us, .. } if usable => {
                 let (what, rules) = broken.unwrap_or(("broken protocol", "RFC 9000"));
-                self.ledger.count_violation(what, rules, now);
+                ledger.count_violation(what, rules, now);
             }
-            _ => {
-                let counts = self.ledger.connections(now);
-                count_quic_end(counts, reason, usable);
-            }
-        }
+            _ => count_quic_end(ledger.connections(now), reason, usable),
+        });
         driver.close(socket, Close::Graceful);
         self.lose_connection(driver, index, Ended::here(usable), now);
     }

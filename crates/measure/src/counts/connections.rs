@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error_codes::{application_error, quic_transport_error};
 use super::{Codes, Names};
+use crate::interval::per;
 use crate::scenario::transports::Transports;
 use crate::zero::is_zero;
 
@@ -54,7 +55,8 @@ pub struct Connections {
     pub closed_by_client: u64,
     /// Of those, why, where it was not the number of their queries or the end of the run.
     pub closed_by_client_for: OwnClosures,
-    /// Queries that were over on usable connections when the target or the path ended these.
+    /// Queries that were over on usable connections when the target, or a device before it, ended
+    /// these.
     #[serde(default, skip_serializing_if = "EndedAfter::is_empty")]
     pub ended_after: EndedAfter,
     /// Usable connections closed in order by the target.
@@ -263,14 +265,14 @@ impl EndedAfter {
         self.connections == 0
     }
 
-    /// Standard deviation of the numbers, as a share of their mean: 0 if all ended after the same
-    /// number, 0.58 if any number up to a limit was as likely, nearly 1 if each query ended its
+    /// Mean of the numbers, and their standard deviation as a share of it: 0 if all ended after the
+    /// same number, 0.58 if any number up to a limit was as likely, nearly 1 if each query ended its
     /// connection by chance. None without queries.
-    pub fn relative_deviation(&self) -> Option<f64> {
-        let mean = self.queries as f64 / self.connections.max(1) as f64;
-        let mean_of_squares = self.queries_squared as f64 / self.connections.max(1) as f64;
+    pub fn mean_and_deviation(&self) -> Option<(f64, f64)> {
+        let mean = per(self.queries as f64, self.connections as f64);
+        let mean_of_squares = per(self.queries_squared as f64, self.connections as f64);
         let variance = (mean_of_squares - mean * mean).max(0.0);
-        (mean > 0.0).then(|| variance.sqrt() / mean)
+        (mean > 0.0).then(|| (mean, variance.sqrt() / mean))
     }
 }
 

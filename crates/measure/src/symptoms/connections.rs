@@ -376,9 +376,9 @@ pub(super) fn connections_ended(figures: &Figures<'_>) -> Option<ConnectionsEnde
 /// A connection that was reset may have lost responses, and any number up to the target's limit
 /// may have come back on it: such numbers differ less.
 fn by_chance(ended: &EndedAfter) -> Option<(f64, f64)> {
-    let mean = per(ended.queries as f64, ended.connections as f64);
-    let deviation = ended.relative_deviation().filter(|it| *it >= BY_CHANCE)?;
-    (ended.connections >= BY_CHANCE_MIN).then_some((mean, deviation * mean))
+    let (mean, deviation) = ended.mean_and_deviation()?;
+    let is_sure = deviation >= BY_CHANCE && ended.connections >= BY_CHANCE_MIN;
+    is_sure.then_some((mean, deviation * mean))
 }
 
 /// The fewest and the most connections of a client, where as many as `ended` did not end after the

@@ -526,6 +526,15 @@ fn check_connections(record: &RunRecord) -> Result<(), String> {
     let races_lost = record.warmup.counts.stub.races_lost + record.total.counts.stub.races_lost;
     let begun = usable + connections.failed.total() + connections.abandoned + races_lost;
     let ended = connections.ended();
+    let (by_target, counted) = (
+        connections.ended_by_target(),
+        connections.ended_after.connections,
+    );
+    if by_target != counted {
+        return Err(format!(
+            "queries of {counted} connections were counted, and {by_target} ended by the target"
+        ));
+    }
     match (connections.attempted, usable) == (begun, ended) {
         true => Ok(()),
         false => Err(format!(
