@@ -31,7 +31,7 @@ impl KubeletProxy {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn().ok();
         if let Some(stdout) = child.as_mut().and_then(|it| it.stdout.take()) {
-            // Its end is an end of file: what it said is not of interest.
+            // If it ends, so does its output: the next scrape fails and says so.
             let _ = BufReader::new(stdout).read_line(&mut String::new());
         }
         KubeletProxy { child, socket }
