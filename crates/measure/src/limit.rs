@@ -50,6 +50,11 @@ impl Limit {
         }
     }
 
+    /// True if the target, or what decides before it which queries it gets, was the limit.
+    pub fn is_of_target(self) -> bool {
+        matches!(self, Limit::Server | Limit::Policy)
+    }
+
     /// True if the figures of a run that it limited may say nothing about the target.
     pub fn is_doubtful(self) -> bool {
         matches!(self, Limit::Generator | Limit::Unknown)

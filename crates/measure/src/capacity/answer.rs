@@ -126,7 +126,7 @@ impl Answer {
         let mut limited = trials.filter(|it| it.outcome == TrialOutcome::Failed);
         let limited = limited.find(|it| it.admitted_qps.is_some());
         let burst = long.zip(long.and_then(|it| it.rate_limit));
-        let is_blamed = matches!(self.limit, Limit::Server | Limit::Policy) || burst.is_some();
+        let is_blamed = self.limit.is_of_target() || burst.is_some();
         let Some(trial) = limited.filter(|_| is_blamed) else {
             return;
         };
@@ -238,10 +238,9 @@ impl Answer {
             return self.cannot_tell(because);
         }
         let is_told = match trial.limit {
-            Limit::Network | Limit::Server | Limit::Policy => true,
             // A generator that is late is not the reason why others do not answer.
             Limit::Generator => trial.outcome == TrialOutcome::Generator,
-            _ => false,
+            limit => limit.is_of_target() || limit == Limit::Network,
         };
         let is_lossy = trial.lost_share > plan.objective.lost_share_max;
         let no_less_passed = self.value.is_none() && is_lossy;
@@ -257,7 +256,7 @@ impl Answer {
         if is_told || self.limit == Limit::Unknown {
             self.evidence.push(trial.evidence.clone());
         }
-        if !matches!(self.limit, Limit::Server | Limit::Policy) {
+        if !self.limit.is_of_target() {
             self.advice.clone_from(&trial.advice);
         }
         if self.limit == Limit::Generator {
