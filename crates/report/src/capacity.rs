@@ -168,7 +168,7 @@ pub(crate) fn limited_by(capacity: &Capacity) -> String {
         Limit::Policy if is_bucket => {
             "a limit on the rate (token bucket), not what a server can do"
         }
-        Limit::Policy => "a limit on the rate, not what a server can do",
+        Limit::Policy => "a rule or a limit, not what a server can do",
         Limit::Server => "the server",
         Limit::Generator => "the generator: the target may do more",
         Limit::Network => "the network, as this host sees it",

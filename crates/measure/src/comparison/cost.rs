@@ -99,7 +99,7 @@ fn doubt(from: &Contender, to: &Contender) -> Option<String> {
     let reasons = [
         (Limit::Rate, "held the rate asked for"),
         (Limit::Generator, "measured the generator"),
-        (Limit::Policy, "met a limit on the rate"),
+        (Limit::Policy, "met a rule or a limit"),
         (Limit::Network, "lost queries on the path"),
         (Limit::Outstanding, "had no more queries in flight"),
         (Limit::Unknown, "had no known limit"),

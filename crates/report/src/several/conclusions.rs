@@ -26,8 +26,8 @@ const MEANINGS: [(Limit, &str, &str); 7] = [
     ),
     (
         Limit::Policy,
-        "what a limit on the rate admits",
-        "what the target can take: a limit on the rate was met",
+        "what a rule or a limit admits",
+        "what the target can take: a rule or a limit was met",
     ),
     (
         Limit::Network,

@@ -326,7 +326,7 @@ fn limits(collection: &Collection) -> Vec<Remark> {
         (Limit::Server, "the target was the limit"),
         (
             Limit::Policy,
-            "a limit on the rate was met, of the target or before it",
+            "a rule or a limit was met, of the target or before it",
         ),
         (
             Limit::Generator,
