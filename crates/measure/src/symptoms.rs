@@ -314,6 +314,9 @@ symptoms! {
     /// The target ended connections early. Much: over 0.1 % of the queries lost with them.
     connections_ended: ConnectionsEnded = connections::connections_ended,
         much if ConnectionsEnded::cost_queries;
+    /// Most of such ends were resets of TCP, after numbers of queries that differ as by chance (or
+    /// somewhat, of fewer than 20 connections).
+    resets_by_chance: ResetsByChance = connections::resets_by_chance;
     /// Nothing came back on connections of QUIC until their idle timeout. Much: over 0.1 % of the
     /// queries lost with them.
     connections_silent: ConnectionsSilent = connections::connections_silent,

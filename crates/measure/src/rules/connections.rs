@@ -330,8 +330,12 @@ pub(super) fn connections_ended(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let counts = figures.counts;
     let lost = counts.connection_losses;
     let each = counts.sent / it.number.max(1);
+    let who = match symptoms.resets_by_chance {
+        Some(_) => "the target or a device before it",
+        None => "the target",
+    };
     let mut seen = format!(
-        "the target ended {} ({})",
+        "{who} ended {} ({})",
         counted(it.number, "connection"),
         list(ways(&figures.record.connections()))
     );

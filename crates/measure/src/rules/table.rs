@@ -305,9 +305,13 @@ static TURNED_AWAY: &[Rule] = rules! {
     "queries without a DNS message" says(answers::exchanges_failed) if [ExchangesFailed] => Server,
         silent_if(&[HttpErrors]), unless(&[HttpErrors]), in_every_verdict(),
         does_not_know("which limit or fault of the target it was");
-    "connections ended" says(connections::connections_ended) if [ConnectionsEnded] => Server,
+    "connections reset as by chance" says(connections::connections_ended)
+        if [ConnectionsEnded, ResetsByChance] => Unknown,
         silent_if(&[UnservedClients, RulesBroken]), in_every_verdict(),
-        does_not_know("whether the target or a device between ended them");
+        does_not_know("whether the target or a device before it reset them");
+    "connections ended" says(connections::connections_ended) if [ConnectionsEnded] => Server,
+        silent_if(&[ResetsByChance, UnservedClients, RulesBroken]), in_every_verdict(),
+        does_not_know("which of the target's limits or rules ended them");
     "connections silent" says(connections::connections_silent) if [ConnectionsSilent] => Unknown,
         silent_if(&[UnservedClients, RulesBroken]), in_every_verdict(),
         does_not_know("whether the target or the path drops what they carry");

@@ -31,6 +31,8 @@ const UNEVEN: u64 = 2;
 /// queries are those of ends by chance.
 const BY_CHANCE: f64 = 0.75;
 const BY_CHANCE_MIN: u64 = 20;
+/// The same of fewer connections, where it is enough that they may be.
+const PERHAPS_BY_CHANCE: f64 = 0.5;
 /// A first response or a handshake that took this long waited for something.
 const LONG_NS: u64 = 500_000_000;
 /// A SYN that was dropped is sent again after that long (RFC 6298, section 2).
@@ -379,6 +381,23 @@ fn by_chance(ended: &EndedAfter) -> Option<(f64, f64)> {
     let (mean, deviation) = ended.mean_and_deviation()?;
     let is_sure = deviation >= BY_CHANCE && ended.connections >= BY_CHANCE_MIN;
     is_sure.then_some((mean, deviation * mean))
+}
+
+/// TCP connections that were reset as by chance: a device on the path may have done it.
+pub(crate) struct ResetsByChance;
+
+pub(super) fn resets_by_chance(figures: &Figures<'_>) -> Option<ResetsByChance> {
+    let connections = figures.record.connections();
+    let are_most = 2 * connections.reset_by_target > connections.ended_by_target();
+    // Over QUIC the target alone knows how to (RFC 9000, section 10.3).
+    let may_be_of_device = are_most && !figures.record.scenario.transport.is_quic();
+    let ended = &connections.ended_after;
+    let (_, deviation) = ended.mean_and_deviation().filter(|_| may_be_of_device)?;
+    let differ = match ended.connections {
+        BY_CHANCE_MIN.. => BY_CHANCE,
+        _ => PERHAPS_BY_CHANCE,
+    };
+    (deviation >= differ).then_some(ResetsByChance)
 }
 
 /// The fewest and the most connections of a client, where as many as `ended` did not end after the

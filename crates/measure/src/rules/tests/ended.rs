@@ -120,17 +120,10 @@ fn a_number_of_queries_for_each_connection_is_advised_where_it_would_be_met() {
 #[test]
 fn ends_by_chance_are_known_by_the_queries_of_each_connection() {
     let after = |each: &dyn Fn(u64) -> u64| {
-        let mut record = closed(|_| 100);
-        change_last(&mut record, |interval| {
-            let ended = &mut interval.counts.connections.ended_after;
-            (0..1_000).for_each(|number| ended.record(each(number) as u32));
-        });
-        let found = told(&record, "closed connections");
+        let found = told(&reset(0, each), "closed connections");
         format!("{found:?}")
     };
-    // Each query ends its connection with a probability of one hundredth: as the logarithm of
-    // evenly distributed numbers.
-    let by_chance = after(&|number| (-100.0 * ((number as f64 + 0.5) / 1_000.0).ln()) as u64);
+    let by_chance = after(&by_chance);
     let seen = "after 99 queries on average with a standard deviation of 99";
     assert!(by_chance.contains(seen), "{by_chance}");
     assert!(
@@ -146,6 +139,69 @@ fn ends_by_chance_are_known_by_the_queries_of_each_connection() {
         let limited = after(&each);
         assert!(limited.contains("--queries-per-connection"), "{limited}");
     }
+}
+
+/// As many of them were reset as `reset`; each carried as many queries as `each` says.
+fn reset(reset: u64, each: impl Fn(u64) -> u64) -> RunRecord {
+    let mut record = closed(|_| 100);
+    change_last(&mut record, |interval| {
+        let connections = &mut interval.counts.connections;
+        connections.reset_by_target = reset;
+        connections.closed_by_target -= reset;
+        (0..1_000).for_each(|number| connections.ended_after.record(each(number) as u32));
+    });
+    record
+}
+
+/// Each query ends its connection with a probability of one hundredth: as the logarithm of evenly
+/// distributed numbers.
+fn by_chance(number: u64) -> u64 {
+    (-100.0 * ((number as f64 + 0.5) / 1_000.0).ln()) as u64
+}
+
+#[test]
+fn resets_by_chance_may_be_those_of_a_device_on_the_path() {
+    let seen = "the target or a device before it ended 1,000 connections (900 reset, 100 closed";
+    judged(
+        &reset(900, by_chance),
+        Limit::Unknown,
+        seen,
+        "as DropAction of dnsdist",
+    );
+    // A device does not close in order, and does not count queries.
+    let of_target = "the target ended 1,000 connections";
+    let in_order = reset(400, by_chance);
+    judged(&in_order, Limit::Server, of_target, "DropAction");
+    let limited = reset(1_000, |_| 100);
+    judged(
+        &limited,
+        Limit::Server,
+        of_target,
+        "--queries-per-connection",
+    );
+    // It cannot reset QUIC.
+    let mut over_quic = reset(1_000, by_chance);
+    over_quic.scenario.transport = Transport::Doq.into();
+    judged(&over_quic, Limit::Server, of_target, "DropAction");
+}
+
+#[test]
+fn a_few_resets_after_different_numbers_of_queries_are_not_laid_to_the_target() {
+    let few = |each: fn(u64) -> u64| {
+        let mut record = closed(|_| 1);
+        change_last(&mut record, |interval| {
+            interval.counts.connection_losses += 500;
+            interval.counts.offered += 500;
+            interval.counts.sent += 500;
+            let connections = &mut interval.counts.connections;
+            connections.closed_by_target = 0;
+            connections.reset_by_target = 10;
+            (0..10).for_each(|number| connections.ended_after.record(each(number) as u32));
+        });
+        judge(&record).limit
+    };
+    assert_eq!(few(|number| 100 * number * number), Limit::Unknown);
+    assert_eq!(few(|number| 5_000 + number), Limit::Server);
 }
 
 #[test]
