@@ -324,7 +324,8 @@ symptoms! {
     /// Queries waited because their connections may carry only a number at once.
     streams_full: StreamsFull = connections::streams_full;
     /// A share of the responses took 38 to 56 ms, and few slightly less or more. Much: 30 %, while
-    /// connections were set up within 10 ms.
+    /// connections were set up within 10 ms and some responses came fast; or 90 %, while
+    /// connections opened within 20 ms, TLS included, and `--tcp-quickack` was not given.
     delayed_acknowledgements: DelayedAcknowledgements = connections::delayed_acknowledgements,
         much if DelayedAcknowledgements::are_most;
     /// At least half of the queries that timed out were answered later. Much: no other response.

@@ -8,7 +8,9 @@ use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, share};
 use crate::observation::ProgramUse;
 use crate::scenario::{Transport, Transports};
-use crate::symptoms::connections::{DELAYED, Unserved, UnservedClients, turned_away};
+use crate::symptoms::connections::{
+    DELAYED, Unserved, UnservedClients, are_acknowledged_at_once, turned_away,
+};
 use crate::symptoms::{Figures, Symptoms};
 
 /// Why clients that are not served matter.
@@ -471,19 +473,37 @@ const MS: u64 = 1_000_000;
 pub(super) fn delayed_acknowledgements(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let it = symptoms.delayed_acknowledgements.as_ref()?;
     let record = symptoms.figures.record;
-    let seen = format!(
+    let mut seen = format!(
         "{} of the responses took {} to {} ms, and hardly any slightly less or more (p50 {}; {} \
-            queries a connection): the pattern of small segments that wait for an acknowledgement, \
+            a connection): the pattern of small segments that wait for an acknowledgement, \
             which Linux delays by 40 ms",
         share(it.delayed, record.total.distributions.service.count()),
         DELAYED.start / MS,
         DELAYED.end / MS,
         latency(it.p50_ns as f64),
-        decimal(it.queries_each, 0)
+        counted(it.queries_each.round() as u64, "query")
     );
-    let matters = "meanwhile both server and network are idle: Nagle's algorithm at the server \
-        waits for the acknowledgement that this host's kernel delays";
+    if let Some(opened_ns) = it.all_opened_in_ns {
+        seen.push_str(&format!(
+            "; connections opened in {}, so neither the path nor the work of the server is as slow \
+             (a server that waits for an upstream would look the same)",
+            latency(opened_ns as f64)
+        ));
+    }
+    let matters = match it.all_opened_in_ns {
+        None => {
+            "meanwhile both server and network are idle: Nagle's algorithm at the server waits for \
+             the acknowledgement that this host's kernel delays"
+        }
+        Some(_) => {
+            "what is first on a connection waits behind what the server sent before it: the last \
+             of the handshake, or a length in a segment of its own"
+        }
+    };
+    // Where all are, it waits for something else.
+    let quickack = (!are_acknowledged_at_once(record)).then(|| Cure::throng("--tcp-quickack"));
     let diagnosis = Diagnosis::new("delayed acknowledgements", State::Warning, seen, matters)
+        .cures(quickack)
         .cure(Cure::words(
             "run the same over UDP to find out: what takes a server 40 ms takes as long there",
         ))
@@ -491,18 +511,7 @@ pub(super) fn delayed_acknowledgements(symptoms: &Symptoms<'_>) -> Option<Findin
             "turn Nagle's algorithm off in the server: TCP_NODELAY on its connections",
         ))
         .cure(quick_route(&symptoms.figures));
-    // Of several groups, those with connections.
-    let streams = record
-        .asked
-        .iter()
-        .filter(|it| it.run.transport.has_connections());
-    let mut quick = streams
-        .map(|it| it.run.generator.sockets.tcp_quickack)
-        .peekable();
-    let are_quick = quick.peek().is_some() && quick.all(|is_quick| is_quick);
-    // Where all are, it waits for something else.
-    let quickack = (!are_quick).then(|| Cure::throng("--tcp-quickack"));
-    Some(diagnosis.cures(quickack).into())
+    Some(diagnosis.into())
 }
 
 /// Has this host acknowledge at once what comes from the target: an attribute of the route.

@@ -304,7 +304,10 @@ pub(crate) fn littles_law(symptoms: &Symptoms<'_>) -> Option<String> {
     );
     // Where lost queries hold nearly all of them, their timeout set the latency of the others.
     // Of what a full queue at the target does not lose, that queue sets it.
-    let is_set_by_slots = answered >= 0.1 * slots as f64 && symptoms.slots_overflow.is_none();
+    let delayed = symptoms.delayed_acknowledgements.as_ref();
+    let is_set_by_slots = answered >= 0.1 * slots as f64
+        && symptoms.slots_overflow.is_none()
+        && delayed.is_none_or(|it| !it.are_most());
     let in_use = answered + figures.held_by_lost();
     Some(match in_use >= 0.9 * slots as f64 && is_set_by_slots {
         true => format!(

@@ -9,7 +9,8 @@ use super::significance;
 use crate::counts::{ConnectionFailures, Connections, EndedAfter};
 use crate::experience::ClientExperience;
 use crate::histogram::Histogram;
-use crate::interval::per;
+use crate::interval::{ConnectionTimes, per};
+use crate::record::RunRecord;
 use crate::scenario::Presence;
 
 /// Chance may leave this share of the clients without a response.
@@ -468,8 +469,9 @@ const SHARE_MIN: f64 = 0.005;
 const MOST_DELAYED: f64 = 0.3;
 const NEAR_NS: u64 = 10 * MS;
 const FAST_MIN: f64 = 0.01;
-/// With fewer queries on a connection, there is nothing to hold back.
-const QUERIES_EACH_MIN: f64 = 2.0;
+/// From this share on, all wait: what is first on a connection is held back behind what ended its
+/// handshake.
+const ALL_DELAYED: f64 = 0.9;
 
 /// Responses that wait for an acknowledgement: an end that holds small segments back while earlier
 /// ones are not acknowledged (Nagle's algorithm, RFC 9293, section 3.7.4) meets one that delays its
@@ -478,6 +480,9 @@ pub(crate) struct DelayedAcknowledgements {
     pub(crate) delayed: u64,
     pub(crate) p50_ns: u64,
     pub(crate) queries_each: f64,
+    /// Where nearly all wait: how long half of the connections took to open, handshakes included.
+    /// A target that takes as long for each query looks the same.
+    pub(crate) all_opened_in_ns: Option<u64>,
     are_most: bool,
 }
 
@@ -489,7 +494,8 @@ impl DelayedAcknowledgements {
 
 pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedAcknowledgements> {
     let record = figures.record;
-    if !figures.connects_over_tcp() {
+    // No model of a network delays acknowledgements.
+    if !figures.connects_over_tcp() || record.simulation.is_some() {
         return None;
     }
     let connections = record.scenario.usable(&record.connections());
@@ -500,21 +506,52 @@ pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedA
     let beside = number_in(service, &FASTER).max(number_in(service, &SLOWER));
     let p50_ns = figures.service_p50_ns?;
     // Where most responses take as long, the way to the target shows that it is not its length.
-    let connect = record.connection_times().tcp_connect.percentile(0.5);
-    let is_near = connect.is_some_and(|connect_ns| connect_ns < NEAR_NS);
+    let times = record.connection_times();
+    let connect_ns = times.tcp_connect.percentile(0.5);
+    let is_near = connect_ns.is_some_and(|connect_ns| connect_ns < NEAR_NS);
     // A target that is slow by itself is slow to answer all.
     let fast = number_in(service, &(0..FASTER.start));
     let are_some_fast = per(fast as f64, service.count() as f64) >= FAST_MIN;
+    let delayed_share = per(delayed as f64, service.count() as f64);
+    // Handshakes show that neither is the target slow: in theirs it computes more.
+    let all_opened_in_ns = opened_in(&times)
+        .zip(connect_ns.filter(|_| is_near && delayed_share >= ALL_DELAYED))
+        .map(|(handshake_ns, connect_ns)| connect_ns + handshake_ns)
+        .filter(|opened_ns| *opened_ns < FASTER.start && !are_acknowledged_at_once(record));
     let are_most =
-        is_near && are_some_fast && per(delayed as f64, service.count() as f64) >= MOST_DELAYED;
+        all_opened_in_ns.is_some() || is_near && are_some_fast && delayed_share >= MOST_DELAYED;
     let is_peak = delayed >= PEAK * beside && (p50_ns < FASTER.start || are_most);
     let is_much = significance::is_above(delayed, service.count(), SHARE_MIN);
-    (queries_each >= QUERIES_EACH_MIN && is_peak && is_much).then_some(DelayedAcknowledgements {
+    (is_peak && is_much).then_some(DelayedAcknowledgements {
         delayed,
         p50_ns,
         queries_each,
+        all_opened_in_ns,
         are_most,
     })
+}
+
+/// How long half of the TLS handshakes took, full or resumed; nothing without TLS.
+fn opened_in(times: &ConnectionTimes) -> Option<u64> {
+    let mut handshakes = times.tls_handshake.clone();
+    handshakes.merge(&times.tls_handshake_resumed);
+    match handshakes.count() {
+        0 => Some(0),
+        _ => handshakes.percentile(0.5),
+    }
+}
+
+/// True if this host acknowledges what comes on all of the run's connections at once.
+pub(crate) fn are_acknowledged_at_once(record: &RunRecord) -> bool {
+    // Of several groups, those with connections.
+    let streams = record
+        .asked
+        .iter()
+        .filter(|it| it.run.transport.has_connections());
+    let mut quick = streams
+        .map(|it| it.run.generator.sockets.tcp_quickack)
+        .peekable();
+    quick.peek().is_some() && quick.all(|is_quick| is_quick)
 }
 
 pub(super) fn number_in(times: &Histogram, range: &Range<u64>) -> u64 {

@@ -2,11 +2,7 @@
 //! ones are not acknowledged (Nagle's algorithm, RFC 9293, section 3.7.4) meets one that delays its
 //! acknowledgements (section 3.8.6.3). Neither end is busy, and some responses take 40 ms.
 
-use crate::example::{interval, record};
-use crate::record::RunRecord;
-use crate::rules::judge;
-use crate::rules::situations::{MS, found_on};
-use crate::scenario::Transport;
+use crate::rules::situations::*;
 
 /// Ten seconds over TCP, a connection for 1,000 queries; `latencies` in ms, and how many of
 /// 10,000.
@@ -74,10 +70,41 @@ fn other_reasons_for_40_ms_are_not_taken_for_it() {
     assert_eq!(seen(&record), None);
     record.scenario.transport = Transport::Doq.into();
     assert_eq!(seen(&record), None);
-    // A query for each connection.
+}
+
+/// Over DoT, all responses took 44 ms, and half of the connections and handshakes these times.
+fn all_delayed(connect_ns: u64, handshake_ns: u64) -> RunRecord {
+    let mut record = run(&[(44, 10_000)]);
     record.scenario.transport = Transport::Dot.into();
-    record.total.counts.connections.attempted = 100_000;
-    record.total.counts.connections.established = 100_000;
-    record.total.counts.connections.handshakes.full = 100_000;
-    assert_eq!(seen(&record), None);
+    change_last(&mut record, |interval| {
+        let times = &mut interval.distributions.connections;
+        times.tcp_connect.record(connect_ns);
+        times.tls_handshake.record(handshake_ns);
+    });
+    record
+}
+
+/// A query on each connection of DoT: it waits behind the session tickets.
+#[test]
+fn where_all_responses_wait_connections_that_open_fast_show_it() {
+    let told = "; connections opened in 3.000 ms, so neither the path nor the work of the server";
+    let delayed = all_delayed(MS, 2 * MS);
+    let verdict = judged(&delayed, Limit::Unknown, told, "--tcp-quickack");
+    let said = format!("{verdict:?}");
+    assert!(said.contains("TCP_NODELAY"), "{said}");
+    assert!(!said.contains("was set by --outstanding"), "{said}");
+    // The path, or the work of the server, takes as long.
+    for (connect_ns, handshake_ns) in [(42 * MS, 43 * MS), (MS, 41 * MS)] {
+        assert_eq!(seen(&all_delayed(connect_ns, handshake_ns)), None);
+    }
+    // What is acknowledged at once waits for something else.
+    let mut quick = all_delayed(MS, 2 * MS);
+    let mut asked = crate::record::AskedGroup {
+        name: "all".into(),
+        run: settings::Run::default(),
+    };
+    asked.run.transport = Transport::Dot;
+    asked.run.generator.sockets.tcp_quickack = true;
+    quick.asked = vec![asked];
+    assert_eq!(seen(&quick), None);
 }
