@@ -18,7 +18,7 @@ mod server;
 mod tests;
 
 pub use recorder::{NOTES_MAX, Observed, Recorder, SCRAPES_MAX, SERIES_MAX, VALUES_MAX};
-pub use server::{MemoryUse, ProgramUse, QueryUse};
+pub use server::{DROPS, MemoryUse, PROGRAM_LOSSES, ProgramUse, QueryUse, UPSTREAM_FAILURES};
 
 /// One source: its address, its facts, and its series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -36,6 +36,8 @@ pub struct ProgramUse<'a> {
     pub throttled_share: Option<f64>,
     /// Datagrams that its sockets had no room for, from before the run until after it.
     pub udp_drops: u64,
+    /// Packets that the interface of its pod dropped.
+    pub interface_drops: u64,
     /// Connections that a full listen queue dropped, from before the run until after it.
     pub listen_overflows: u64,
     /// The most memory that it had, in bytes.
@@ -65,6 +67,31 @@ pub struct MemoryUse {
     pub pages_per_second: f64,
 }
 
+/// Counters of queries and connections that a server dropped.
+pub const DROPS: [&str; 5] = [
+    "queries.dropped",
+    "requestlist.exceeded",
+    "requestlist.overwritten",
+    "connections.failed",
+    "clients.tcp_gave_up",
+];
+/// Counters of queries for which the servers behind it could not be asked, or did not answer.
+pub const UPSTREAM_FAILURES: [&str; 5] = [
+    "upstream.timeouts",
+    "upstream.checks_failed",
+    "upstream.send_errors",
+    "upstream.rejected",
+    "queries.nobody",
+];
+/// Counters of what is lost before a program reads it, and of programs that end.
+pub const PROGRAM_LOSSES: [&str; 5] = [
+    "udp.drops",
+    "group.receive_dropped",
+    "listen.overflows",
+    "softnet.dropped",
+    "group.killed",
+];
+
 /// A server's count of queries, from before the run until after it.
 #[derive(Clone, Debug)]
 pub struct QueryUse<'a> {
@@ -80,10 +107,8 @@ pub struct QueryUse<'a> {
     pub upstream_s_mean: Option<f64>,
     /// The longest mean time of those between two scrapes, in seconds.
     pub upstream_s_worst: Option<f64>,
-    /// Of them, those without an answer in time.
-    pub upstream_timeouts: f64,
-    /// Failed health checks of those servers.
-    pub upstream_checks_failed: f64,
+    /// What it counted of those that failed, by the names of [`UPSTREAM_FAILURES`]; more than 0.
+    pub upstream_failures: Vec<(&'static str, u64)>,
     /// The most TCP clients that it had at once: as it says itself, since it began, or at a scrape.
     pub tcp_clients_max: Option<f64>,
     /// It began again in the meantime: what it counted before is lost.
@@ -113,6 +138,7 @@ impl<'a> ProgramUse<'a> {
             waited_cpus: observation.growth_per_second("cpu.wait", window),
             throttled_share: observation.throttled(window),
             udp_drops: observation.grown("udp.drops"),
+            interface_drops: observation.grown("group.receive_dropped"),
             listen_overflows: observation.grown("listen.overflows"),
             memory_bytes_max: (observation.series("memory")).and_then(|memory| memory.highest),
             memory: MemoryUse {
@@ -204,8 +230,7 @@ impl<'a> QueryUse<'a> {
             upstream_queries,
             upstream_s_mean,
             upstream_s_worst: observation.upstream_s_worst(),
-            upstream_timeouts: growth("upstream.timeouts").unwrap_or(0.0),
-            upstream_checks_failed: growth("upstream.checks_failed").unwrap_or(0.0),
+            upstream_failures: observation.all_grown(&UPSTREAM_FAILURES),
             tcp_clients_max: ["clients.tcp_most", "clients.tcp"]
                 .into_iter()
                 .find_map(|name| observation.series(name)?.highest)
@@ -246,6 +271,12 @@ impl Observation {
     fn quota_cpus(&self) -> Option<f64> {
         let quota = self.facts.quota_cpus.or_else(|| self.least("group.quota"));
         quota.filter(|quota| *quota > 0.0)
+    }
+
+    /// Those of these counters that grew, and by how much.
+    pub(crate) fn all_grown(&self, names: &[&'static str]) -> Vec<(&'static str, u64)> {
+        let each = names.iter().map(|name| (*name, self.grown(name)));
+        each.filter(|(_, number)| *number > 0).collect()
     }
 
     fn grown(&self, name: &str) -> u64 {

@@ -250,6 +250,10 @@ pub(super) fn datagrams_dropped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
             program.name(),
             counted(program.udp_drops, "datagram")
         );
+        if program.interface_drops > 0 {
+            let packets = counted(program.interface_drops, "packet");
+            seen.push_str(&format!("; the interface of its pod dropped {packets}"));
+        }
         if let Some(octets) = program.udp_buffer_bytes {
             seen.push_str(&format!("; the smallest takes {} bytes", count(octets)));
         }
@@ -289,6 +293,7 @@ fn dropped_by(counter: &str, product: &str) -> &'static str {
         ("requestlist.exceeded", _) => "because its request list was full",
         ("requestlist.overwritten", _) => "to make room in its request list",
         ("connections.failed", _) => "TCP connections that it did not accept",
+        ("clients.tcp_gave_up", _) => "TCP connections that it gave up",
         (_, "BIND") => {
             "by a rate limit, a rule, an access list, or because more clients than \
              clients-per-query waited for one name"
@@ -412,13 +417,19 @@ fn upstream_seen(it: &ServerUpstream, server: &QueryUse<'_>) -> String {
             seen.push_str(&format!(", {worst} from one scrape to the next at worst"));
         }
     }
-    if server.upstream_timeouts > 0.0 {
-        let lost = count(server.upstream_timeouts.round() as u64);
-        seen.push_str(&format!("; {lost} times no server answered in time"));
-    }
-    if server.upstream_checks_failed > 0.0 {
-        let failed = counted(server.upstream_checks_failed.round() as u64, "check");
-        seen.push_str(&format!("; {failed} whether they answer failed"));
+    for (counter, number) in &server.upstream_failures {
+        let (all, queries) = (count(*number), counted(*number, "query"));
+        seen.push_str(&match *counter {
+            "upstream.timeouts" => format!("; {all} times no server answered in time"),
+            "upstream.checks_failed" => {
+                format!("; {} whether they answer failed", counted(*number, "check"))
+            }
+            "upstream.send_errors" => format!("; {queries} could not be sent to one"),
+            "upstream.rejected" => {
+                format!("; {queries} did not go on, as too many had not been answered")
+            }
+            _ => format!("; for {queries} there was no server to ask"),
+        });
     }
     if it.has_waited {
         seen.push_str(": it waited for them");

@@ -7,6 +7,7 @@ use super::losses;
 use super::service;
 use super::unserved::{never_connected, unserved_by_source};
 use crate::interval::per;
+use crate::observation::DROPS;
 use crate::observation::{ProgramUse, QueryUse};
 use crate::timeline::{Outage, OutageKind};
 
@@ -108,7 +109,9 @@ of_programs! {
     stopped: ServerStopped = |_, _, it| it.stopped.0 > 0;
     /// Servers whose UDP sockets dropped datagrams, in a run that sends any.
     datagrams_dropped: ServerDatagramsDropped =
-        |figures, _, it| it.udp_drops > 0 && figures.has_datagrams();
+        |figures, _, it| {
+            it.udp_drops > 0 && figures.has_datagrams() || it.interface_drops > 0
+        };
     /// Servers whose listen queue overflowed, in a run that connects over TCP.
     listen_overflow: ServerListenOverflow =
         |figures, _, it| it.listen_overflows > 0 && figures.connects_over_tcp();
@@ -170,14 +173,6 @@ impl MemoryNeed {
     }
 }
 
-/// Counters of queries and connections that a server dropped.
-const DROPS: [&str; 4] = [
-    "queries.dropped",
-    "requestlist.exceeded",
-    "requestlist.overwritten",
-    "connections.failed",
-];
-
 /// Queries that the target dropped by its own count.
 pub(crate) struct ServerQueriesDropped {
     /// By the name of the counter.
@@ -193,11 +188,7 @@ impl ServerQueriesDropped {
 
 pub(super) fn queries_dropped(figures: &Figures<'_>) -> Option<ServerQueriesDropped> {
     let server = figures.servers.first()?.observation();
-    let grown = |name| server.series(name).and_then(|it| it.growth).unwrap_or(0.0);
-    let each = DROPS
-        .into_iter()
-        .map(|name| (name, grown(name).max(0.0) as u64));
-    let by_counter: Vec<(&str, u64)> = each.filter(|(_, number)| *number > 0).collect();
+    let by_counter = server.all_grown(&DROPS);
     let most = by_counter.iter().map(|(_, number)| *number).max()?;
     let lost = losses::number_lost(figures);
     let are_many = losses::queries_lost(figures).is_some();
@@ -298,11 +289,21 @@ pub(super) fn upstream(figures: &Figures<'_>) -> Option<ServerUpstream> {
     let server = figures.servers.first()?;
     let queries = server.upstream_queries?;
     let share = per(queries, server.queries);
-    (share >= SENT_ON).then(|| ServerUpstream {
+    // Those to which a server asks on its own at its start do not matter.
+    let unasked = [
+        "upstream.send_errors",
+        "upstream.rejected",
+        "queries.nobody",
+    ];
+    let failures = server.upstream_failures.iter();
+    let unasked = failures.filter(|(name, _)| unasked.contains(name));
+    let unasked: u64 = unasked.map(|(_, number)| *number).sum();
+    let matters = share.max(per(unasked as f64, server.queries)) >= SENT_ON;
+    matters.then(|| ServerUpstream {
         queries,
         share,
         has_waited: is_in_their_outage(figures, server) || takes_their_time(figures, server),
-        has_failed: server.upstream_timeouts > 0.0 || server.upstream_checks_failed > 0.0,
+        has_failed: !server.upstream_failures.is_empty(),
     })
 }
 
@@ -326,7 +327,9 @@ fn is_in_their_outage(figures: &Figures<'_>, server: &QueryUse<'_>) -> bool {
     };
     // Those that come evenly in it wait for half of it on average, others in the same scrape less.
     let waited_s = server.upstream_s_worst.unwrap_or(0.0);
-    server.upstream_checks_failed > 0.0 || waited_s * 1e9 >= OF_OUTAGE * longest_ns as f64
+    let mut failures = server.upstream_failures.iter();
+    let is_down = failures.any(|(name, _)| *name == "upstream.checks_failed");
+    is_down || waited_s * 1e9 >= OF_OUTAGE * longest_ns as f64
 }
 
 pub(crate) struct ServerCache {

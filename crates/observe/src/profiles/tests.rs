@@ -4,7 +4,7 @@ use super::*;
 use crate::profile::{Picker, Selector};
 use crate::reading::Reading;
 use crate::{bind, control, exposition, knot};
-use measure::observation::Observed;
+use measure::observation::{Observed, SeriesKind};
 
 macro_rules! sample {
     ($name:literal) => {
@@ -185,4 +185,72 @@ fn knot_resolver_5_6_has_the_series_of_its_profile() {
     assert_eq!(value(&values, "queries.tcp"), 1.0);
     assert_eq!(value(&values, "responses.nxdomain"), 3.0);
     assert_eq!(value(&values, "upstream.queries"), 2.0);
+}
+
+/// Rows whose meaning is a loss, and that no verdict reads, with the reason.
+const NOT_JUDGED: [(&str, &str); 10] = [
+    ("receive_errors", "of an interface, which others use too"),
+    ("send_errors", "the same"),
+    (
+        "udp.receive_errors",
+        "of the whole host: the program's own sockets are read",
+    ),
+    ("listen.drops", "of the whole host, and of other programs"),
+    ("tcp.retransmissions", "of the whole host"),
+    (
+        "frontend.errors",
+        "HAProxy counts no queries that these could be a share of",
+    ),
+    ("backend.errors", "the same"),
+    ("backend.retries", "they were tried again"),
+    (
+        "responses.refused",
+        "responses, which the generator counts too",
+    ),
+    ("responses.truncated", "the same"),
+];
+
+/// A counter of losses that lies unused in a record lets a verdict blame others.
+#[test]
+fn each_counter_of_losses_is_read_by_the_verdict() {
+    use measure::observation::{DROPS, PROGRAM_LOSSES, UPSTREAM_FAILURES};
+    let judged = [&DROPS[..], &UPSTREAM_FAILURES, &PROGRAM_LOSSES].concat();
+    let words = [
+        "drop",
+        "did not answer",
+        "not accept",
+        "not be sent",
+        "not forward",
+        "no backend",
+        "fail",
+        "error",
+        "gave up",
+        "refus",
+        "reject",
+        "no room",
+        "was full",
+        "timed out",
+        "in time",
+        "killed",
+        "room for others",
+        "truncat",
+        "again",
+    ];
+    let rows = ALL.iter().flat_map(|it| it.rows);
+    let losses: Vec<_> = rows
+        .filter(|row| row.kind == SeriesKind::Counter)
+        .filter(|row| words.iter().any(|word| row.meaning.contains(word)))
+        .collect();
+    let is_known = |name| judged.contains(&name) || NOT_JUDGED.iter().any(|it| it.0 == name);
+    let unread = losses.iter().filter(|row| !is_known(row.name));
+    let unread: Vec<_> = unread.map(|row| (row.name, row.meaning)).collect();
+    assert!(unread.is_empty(), "{unread:#?}");
+    let rows: Vec<_> = ALL.iter().flat_map(|it| it.rows).collect();
+    let named = NOT_JUDGED.iter().map(|it| it.0);
+    for name in judged.iter().copied().chain(named) {
+        assert!(
+            rows.iter().any(|row| row.name == name),
+            "{name} is in no profile"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! Drops by policy are neither capacity nor an outage.
 
 use crate::experience::{ClientExperience, ClientFigures};
-use crate::observation::SeriesKind;
+use crate::observation::{DROPS, SeriesKind, UPSTREAM_FAILURES};
 use crate::rules::observed_situations::*;
 use crate::rules::situations::*;
 use crate::timeline::{Bin, Timeline};
@@ -283,32 +283,22 @@ fn what_a_server_dropped_by_its_own_count_is_named_by_the_counter() {
     }
 }
 
-/// Counters of observed servers that mean loss, or that queries waited for others.
-const LOSSES: [&str; 6] = [
-    "queries.dropped",
-    "requestlist.exceeded",
-    "requestlist.overwritten",
-    "connections.failed",
-    "upstream.timeouts",
-    "upstream.checks_failed",
-];
-
 #[test]
 fn no_counter_of_losses_is_left_out_of_the_verdict() {
-    for counter in LOSSES {
+    for counter in [DROPS, UPSTREAM_FAILURES].concat() {
         let mut record = in_time(10_000.0);
         lose(&mut record, 50_000);
         let more = [
-            (counter, SeriesKind::Counter, 5_000.0),
+            (counter, SeriesKind::Counter, 4_321.0),
             ("upstream.queries", SeriesKind::Counter, 10_000.0),
         ];
         let more: Vec<_> = more
             .into_iter()
-            .filter(|(name, ..)| counter.starts_with("upstream") || *name == counter)
+            .filter(|(name, ..)| UPSTREAM_FAILURES.contains(&counter) || *name == counter)
             .collect();
         let observed = observing(record, &[server(15_000.0, &more)]);
         let told = said(&observed);
-        assert!(told.contains("50,000 "), "{counter}: {told}");
+        assert!(told.contains("43,210 "), "{counter}: {told}");
         assert!(!told.contains("dropped nothing"), "{counter}: {told}");
     }
     for (counter, topic) in [
