@@ -369,7 +369,8 @@ symptoms! {
     generated_recursed: GeneratedRecursed = load::generated_recursed;
     /// Over 0.1 % of the queries got no response. Much: in the open loop.
     queries_lost: QueriesLost = losses::queries_lost, much if QueriesLost::are_of_open_loop;
-    /// Queries waited at the target, its receive buffers overflowed, or more were lost at peaks.
+    /// Queries waited at the target, its receive buffers overflowed all the time, or more were lost
+    /// at peaks.
     sign_of_load: SignOfLoad = losses::sign_of_load;
     /// The queries are too few to say whether 1 % is lost.
     too_few_to_tell: TooFewToTell = load::too_few_to_tell;

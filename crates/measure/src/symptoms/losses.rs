@@ -11,7 +11,7 @@ use super::generator::{self, worst_agents};
 use super::host::{quota_used, received_but_dropped, target_starved, target_starved_from};
 use super::plateau::{LIMITED_MIN, plateau_qps, turns, usual_qps};
 use super::significance::{self, DEVIATIONS, EVENTS_MIN};
-use super::stalls::{self, Host};
+use super::stalls::{self, Host, Span};
 use crate::agent_counts::AgentCounts;
 use crate::interval::per;
 use crate::scenario::{Arrival, Transport};
@@ -279,11 +279,27 @@ fn waiting(figures: &Figures<'_>) -> Option<SignOfLoad> {
     })
 }
 
-/// A target on this host whose receive buffers overflowed: the kernel counts it.
+/// A target on this host whose receive buffers overflowed: the kernel counts it. At an even rate
+/// they do so in a few spans if it stands still.
 fn dropped_by_target(figures: &Figures<'_>) -> Option<SignOfLoad> {
     let drops = dropped_by_local_target(figures);
     let is_half = drops > 0 && drops >= number_lost(figures).div_ceil(2);
-    is_half.then_some(SignOfLoad::BuffersFull(drops))
+    let stood_still = figures.outstanding.is_none()
+        && !sends_bursts(figures)
+        && (1..=BURSTS_MAX).contains(&spans_of_losses(figures).len());
+    (is_half && !stood_still).then_some(SignOfLoad::BuffersFull(drops))
+}
+
+/// The spans in which most queries were lost; none where they were lost all the time.
+fn spans_of_losses(figures: &Figures<'_>) -> Vec<Span> {
+    let Some(timeline) = &figures.record.timeline else {
+        return Vec::new();
+    };
+    let bins = timeline.bins();
+    let lost: Vec<f64> = bins.iter().map(|it| it.lost as f64).collect();
+    let due_each = per(timeline.total().due as f64, bins.len() as f64);
+    let apart = per(DUE_APART, due_each).ceil().max(DUE_APART);
+    stalls::concentrated(&lost, bins.len(), apart as usize, timeline.width_ns())
 }
 
 /// Datagrams that the receive buffers of a target on this host dropped.
@@ -339,14 +355,7 @@ pub(super) fn beyond_generator(figures: &Figures<'_>) -> Option<LossesBeyondGene
 /// Most queries were lost in a few spans, in which the host stalled no longer than at other times,
 /// or too short for the queries of that time to fill a buffer.
 fn are_beside_stalls(figures: &Figures<'_>) -> bool {
-    let Some(timeline) = &figures.record.timeline else {
-        return false;
-    };
-    let bins = timeline.bins();
-    let lost: Vec<f64> = bins.iter().map(|it| it.lost as f64).collect();
-    let due_each = per(timeline.total().due as f64, bins.len() as f64);
-    let apart = per(DUE_APART, due_each).ceil().max(DUE_APART);
-    let spans = stalls::concentrated(&lost, bins.len(), apart as usize, timeline.width_ns());
+    let spans = spans_of_losses(figures);
     let has_not_waited = || stalls::has_not_waited(figures, &spans) && !sends_bursts(figures);
     let qps = figures.record.offered_qps();
     let fills_no_buffer =

@@ -45,6 +45,25 @@ fn drops_of_the_targets_own_sockets_are_known_from_those_of_other_programs() {
     assert!(of_target(600).is_some_and(|it| it.seen.contains("600 datagrams")));
 }
 
+/// A target that is stopped for 300 ms, and holds each query for long, so that no silence shows it.
+#[test]
+fn buffers_that_overflow_in_one_span_are_no_sign_of_load() {
+    let lossy = |is_lost: &dyn Fn(u64) -> bool| {
+        let mut record = limited(|bin| if is_lost(bin) { 5 } else { 10 });
+        let lost = record.total.counts.timeouts;
+        record.scenario.target = "127.0.0.1:53".into();
+        let kernel = &mut record.network.kernel;
+        kernel.insert("Udp.RcvbufErrors".into(), lost);
+        judge(&record)
+    };
+    let at_once = lossy(&|bin| (400..430).contains(&bin));
+    assert_eq!(at_once.limit, Limit::Unknown, "{at_once:#?}");
+    let text = at_once.evidence.join("\n");
+    assert!(text.contains("did not read them in time"), "{at_once:#?}");
+    let all_the_time = lossy(&|bin| scattered(bin) < 3);
+    assert_eq!(all_the_time.limit, Limit::Server, "{all_the_time:#?}");
+}
+
 #[test]
 fn what_other_sockets_of_the_host_dropped_is_told_from_what_ours_did() {
     let mut record = in_time(10_000.0);
