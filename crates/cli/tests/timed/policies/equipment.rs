@@ -234,8 +234,8 @@ fn asking(load: Load, labels: impl Iterator<Item = String>) -> Load {
 /// What is done to the host or the server on purpose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Disturbed {
-    /// Two programs use up two CPUs.
-    Hogs,
+    /// Programs use up these of the CPUs.
+    Hogs(&'static [usize]),
     /// The server is stopped for 300 ms.
     Stop,
     /// The server may use a tenth of a CPU.
@@ -243,13 +243,19 @@ pub(super) enum Disturbed {
 }
 
 impl Disturbed {
-    pub(super) const ALL: [Disturbed; 3] = [Disturbed::Hogs, Disturbed::Stop, Disturbed::Quota];
+    pub(super) const ALL: [Disturbed; 5] = [
+        Disturbed::Hogs(&[0, 1]),
+        Disturbed::Stop,
+        Disturbed::Quota,
+        Disturbed::Hogs(&[0]),
+        Disturbed::Hogs(&[1]),
+    ];
 
     /// Words of evidence with which a verdict names the disturbance itself: a program that gets
     /// no CPU is down meanwhile.
     fn words(self) -> &'static [&'static str] {
         match self {
-            Disturbed::Hogs => &[
+            Disturbed::Hogs(_) => &[
                 "CPU",
                 "outage of",
                 "the target was down",

@@ -4,6 +4,8 @@ use lab::target::products::{BIND, COREDNS, DNSDIST, KNOT, NSD, PDNS_AUTH, PDNS_R
 use measure::Limit;
 use proto::Transport;
 
+use crate::bench::Load;
+
 use super::equipment::{Asking, Expected, MakeLoad, Row, Run, Server, closed, over, udp};
 
 mod authorities;
@@ -18,7 +20,8 @@ pub(super) fn all() -> Vec<Row> {
         authorities::rows(),
         dnsdist::rows(),
     ];
-    [of_products.concat(), quotas(), healthy()].concat()
+    let others = [quotas(), delayed_acknowledgements(), healthy()];
+    [of_products.concat(), others.concat()].concat()
 }
 
 /// A limit on the rate that answers nothing while it is exceeded, as a stopped server does.
@@ -114,6 +117,28 @@ const QUERIES_COUNTED: Expected = Expected {
     said: &["by its own count"],
     ..QUERIES
 };
+/// A server whose kernel holds responses back until others are acknowledged.
+const DELAYED_ACKNOWLEDGEMENTS: Expected = Expected {
+    limits: &[Limit::Unknown],
+    said: &["small segments that wait for an acknowledgement"],
+    not_said: &[
+        "outage of",
+        "queued at the target",
+        "was set by --outstanding",
+        "the path loses",
+    ],
+};
+/// The same that is acknowledged at once, and may use up a CPU.
+const ACKNOWLEDGED: Expected = Expected {
+    limits: &[
+        Limit::Server,
+        Limit::Generator,
+        Limit::Outstanding,
+        Limit::Unknown,
+    ],
+    said: &[],
+    not_said: &["that wait for an acknowledgement", "outage of"],
+};
 /// A server that delays some queries.
 const DELAYS: Expected = Expected {
     limits: &[Limit::Unknown],
@@ -181,6 +206,16 @@ impl Row {
         self
     }
 
+    /// With the advice followed by another load, this is right to say.
+    fn followed_by_load(mut self, load: MakeLoad, expected: Expected) -> Row {
+        self.followed = Some(Run {
+            load,
+            expected,
+            ..self.run.clone()
+        });
+        self
+    }
+
     /// With the advice followed by another server, the rate is held.
     fn followed_by(mut self, server: Server) -> Row {
         self.followed = Some(Run {
@@ -210,6 +245,33 @@ fn quotas() -> Vec<Row> {
     ];
     rows.map(|(name, server, load)| row(name, server.quota("0.1"), load, QUOTA).busy())
         .into()
+}
+
+/// Some queries on each connection of DoT: they wait behind the session tickets.
+fn delayed_acknowledgements() -> Vec<Row> {
+    fn dot(queries: u32) -> Load {
+        let load = closed(Transport::Dot, 20).clients(5);
+        load.plan(|plan| plan.connections.queries_max = Some(queries))
+    }
+    let rows: [(&'static str, Server, MakeLoad, MakeLoad); 2] = [
+        (
+            "Unbound with a query on each connection of DoT",
+            Server::new(&UNBOUND, ""),
+            || dot(1),
+            || dot(1).plan(|plan| plan.sockets.tcp_quickack = true),
+        ),
+        (
+            "BIND with four queries on each connection of DoT",
+            Server::new(&BIND, ""),
+            || dot(4),
+            || dot(4).plan(|plan| plan.sockets.tcp_quickack = true),
+        ),
+    ];
+    rows.map(|(name, server, load, quick)| {
+        let row = row(name, server, load, DELAYED_ACKNOWLEDGEMENTS);
+        row.followed_by_load(quick, ACKNOWLEDGED).busy()
+    })
+    .into()
 }
 
 fn healthy() -> Vec<Row> {

@@ -223,16 +223,19 @@ impl Load {
             .as_ref()
             .is_some_and(|doh| doh.scheme() == Scheme::Http);
         let has_tls = self.plan.transport.has_tls() && !is_plain_http;
+        let mut asked = settings::Run {
+            servers: vec![target.to_string()],
+            transport: self.plan.transport,
+            goodput_rcodes: self.goodput_rcodes.clone(),
+            ..settings::Run::default()
+        };
+        asked.generator.sockets = self.plan.sockets;
         RunRequest {
             group: measure::experience::GroupRecord::PLAIN.to_owned(),
             tls: has_tls.then(|| self.tls()),
             cpus: Vec::new(),
             driver: self.driver,
-            asked: Arc::new(settings::Run {
-                servers: vec![target.to_string()],
-                goodput_rcodes: self.goodput_rcodes,
-                ..settings::Run::default()
-            }),
+            asked: Arc::new(asked),
             description: Description {
                 questions_source: "test".to_owned(),
                 ..Description::default()

@@ -49,6 +49,20 @@ fn limits_of_rate() -> Vec<Row> {
             "responses-per-second 50; slip 0; exempt-clients { any; };",
         )),
         row(
+            "BIND RRL, one name, slip 0, observed",
+            rrl("responses-per-second 50; slip 0;"),
+            || udp(1_000.0).names(1),
+            DROPS_COUNTED,
+        )
+        .observed(),
+        row(
+            "BIND RRL, one name, slip 2, observed",
+            rrl("responses-per-second 50; slip 2;"),
+            || udp(1_000.0).names(1),
+            DROPS_COUNTED,
+        )
+        .observed(),
+        row(
             "BIND RRL, one name, slip 0, twice the rate",
             rrl("responses-per-second 200; slip 0;"),
             || udp(400.0).names(1),

@@ -22,6 +22,13 @@ fn limits_of_rate() -> Vec<Row> {
         )
         .followed_by(server("")),
         row(
+            "dnsdist MaxQPSIPRule drops, observed",
+            of_source("DropAction()"),
+            some,
+            DROPS_COUNTED,
+        )
+        .observed(),
+        row(
             "dnsdist MaxQPSIPRule drops, four sources",
             of_source("DropAction()"),
             || udp(1_200.0).sources(4),
