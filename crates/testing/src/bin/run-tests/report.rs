@@ -25,7 +25,7 @@ const CHARACTERS_OF_LINE: usize = 600;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Conclusion {
     Passed,
-    /// Failed each time.
+    /// Failed, and has not passed since.
     Failed,
     /// Failed, and passed alone.
     Flaky,
@@ -129,8 +129,10 @@ fn conclude(name: String, runs: &[&RunOfTest]) -> Test {
     let has_failed = runs.iter().any(|run| run.outcome == Outcome::Failed);
     let conclusion = match (last.outcome, has_failed) {
         (Outcome::Failed, _) => Conclusion::Failed,
-        (_, true) => Conclusion::Flaky,
+        // It has shown nothing that speaks against the failure.
+        (Outcome::Inconclusive, true) => Conclusion::Failed,
         (Outcome::Inconclusive, false) => Conclusion::Inconclusive,
+        (Outcome::Passed, true) => Conclusion::Flaky,
         (Outcome::Passed, false) => Conclusion::Passed,
     };
     let not_passed = runs.iter().filter(|run| run.outcome != Outcome::Passed);
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_and_passed_alone_is_flaky_and_what_failed_twice_failed() {
+    fn what_failed_and_passed_alone_is_flaky_and_what_did_not_pass_failed() {
         use Outcome::{Failed, Inconclusive, Passed};
         let runs = [
             run("flaky", Failed),
@@ -295,6 +297,8 @@ mod tests {
             run("unknown", Inconclusive),
             run("broken", Failed),
             run("flaky", Passed),
+            run("doubtful", Failed),
+            run("doubtful", Inconclusive),
         ];
         let found: Vec<(String, Conclusion)> = concluded(&runs)
             .into_iter()
@@ -302,6 +306,7 @@ mod tests {
             .collect();
         let expected = [
             ("a::b::broken", Conclusion::Failed),
+            ("a::b::doubtful", Conclusion::Failed),
             ("a::b::flaky", Conclusion::Flaky),
             ("a::b::right", Conclusion::Passed),
             ("a::b::unknown", Conclusion::Inconclusive),

@@ -9,10 +9,10 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use testing::folder::Folder;
 
-/// A test for each thing that may happen. `flaky` fails the first time that it runs.
+/// A test for each thing that may happen. `flaky` and `doubtful` fail the first time that they run.
 const BINARY: &str = r#"#!/bin/bash
 if [[ $1 == --list ]]; then
-    printf '%s: test\n' right wrong flaky unquiet leaves silent hangs
+    printf '%s: test\n' right wrong flaky doubtful unquiet leaves silent hangs
     exit
 fi
 echo "running 1 test"
@@ -20,6 +20,8 @@ printf 'test %s ... ' "$2"
 case $2 in
     wrong) echo "the reason"; echo FAILED; exit 101 ;;
     flaky) [[ -e seen ]] || { touch seen; echo FAILED; exit 101; } ;;
+    doubtful) [[ -e doubted ]] || { touch doubted; echo "the doubt"; echo FAILED; exit 101; }
+        echo "the second try"; echo "too busy" >"$THRONG_TEST_INCONCLUSIVE" ;;
     unquiet) echo "too busy" >"$THRONG_TEST_INCONCLUSIVE" ;;
     leaves) setsid tail -f /dev/null >/dev/null 2>&1 & touch "$TMPDIR/throng-file" ;;
     silent) exit 0 ;;
@@ -92,7 +94,7 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
     let last = place.run_tests("report");
     let text = printed(&last);
     assert_eq!(last.status.code(), Some(1), "{text}");
-    let sum = "tests: 1 passed, 4 failed, 1 flaky, 1 inconclusive\n";
+    let sum = "tests: 1 passed, 5 failed, 1 flaky, 1 inconclusive\n";
     assert!(text.ends_with(sum), "{text}");
     let report = place.report();
     let tests = report["tests"].as_array().unwrap();
@@ -100,6 +102,7 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
         ("right", "passed", ""),
         ("wrong", "failed", "exit code 101"),
         ("flaky", "flaky", "exit code 101"),
+        ("doubtful", "failed", "exit code 101"),
         ("unquiet", "inconclusive", "too busy"),
         ("leaves", "failed", "still runs"),
         ("silent", "failed", "no result"),
@@ -125,9 +128,11 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
     );
     let xml = fs::read_to_string(place.0.path("target/test-report.xml")).unwrap();
     for part in [
-        "<testsuite name=\"some::target\" tests=\"7\" failures=\"4\" skipped=\"1\">",
+        "<testsuite name=\"some::target\" tests=\"8\" failures=\"5\" skipped=\"1\">",
         "<flakyFailure message=\"exit code 101\">",
         "the reason",
+        "the doubt",
+        "the second try",
     ] {
         assert!(xml.contains(part), "{part}: {xml}");
     }
