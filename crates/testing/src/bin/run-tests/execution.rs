@@ -32,7 +32,7 @@ pub(crate) enum Attempts {
     One,
 }
 
-/// Runs a test.
+/// Runs a test. Its output is there afterwards, whatever it came to.
 pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::SeqCst);
@@ -64,15 +64,12 @@ pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
         (true, false) => (Outcome::Inconclusive, why_not.trim().to_owned()),
         (true, true) => (Outcome::Passed, String::new()),
     };
-    if outcome == Outcome::Passed {
-        let _ = fs::remove_file(&output);
-    }
     RunOfTest {
         job: job.clone(),
         outcome,
         seconds: ended.seconds,
         why,
-        output: (outcome != Outcome::Passed).then_some(output),
+        output: Some(output),
     }
 }
 

@@ -9,7 +9,7 @@
 //! BINARIES is what `cargo test --no-run --message-format=json` printed. A FILTER is a part of
 //! `package::target::test`. STEPS is a file with the seconds and the name of each step of `./test`.
 //! Results are appended to those in `target/tests` of the working directory, which also has the
-//! output of tests that did not pass; `report` writes `target/test-report.json` and
+//! output of tests that did not pass each time; `report` writes `target/test-report.json` and
 //! `target/test-report.xml` (JUnit). docs/decisions says why this is no runner from a registry.
 #![forbid(unsafe_code)]
 #![allow(

@@ -60,7 +60,7 @@ fn drain(queue: &Mutex<VecDeque<Job>>, results: &Results, board: &Board) {
             true => Attempts::Several,
             false => Attempts::One,
         };
-        let run = execute(&job, attempts);
+        let run = execute(&job, attempts).without_output_if_passed();
         if run.outcome == Outcome::Inconclusive {
             inconclusive_seconds += run.seconds;
         }
@@ -81,6 +81,7 @@ pub(crate) fn run_failed_again() -> Result<bool, String> {
     let mut all_passed = true;
     for job in failed {
         println!("again, alone: {}", job.name());
+        // What differs between the two outputs of a flaky test is why it is flaky.
         let run = execute(&job, Attempts::Several);
         // One that shows nothing leaves the failure as it was.
         all_passed &= run.outcome == Outcome::Passed;

@@ -43,7 +43,7 @@ pub(crate) struct Test {
     /// Why it did not pass, of each run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
-    /// Paths of what was printed in those runs.
+    /// Paths of what was printed in each run, unless it passed the first time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) outputs: Vec<String>,
 }

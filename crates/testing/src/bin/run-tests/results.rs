@@ -27,8 +27,20 @@ pub(crate) struct RunOfTest {
     pub(crate) seconds: f64,
     /// Why it did not pass, in a line or more; empty if it did.
     pub(crate) why: String,
-    /// What it printed; none if it passed.
+    /// What it printed; none if it passed the first time.
     pub(crate) output: Option<PathBuf>,
+}
+
+impl RunOfTest {
+    /// Removes what it printed if it passed.
+    pub(crate) fn without_output_if_passed(mut self) -> RunOfTest {
+        if self.outcome == Outcome::Passed
+            && let Some(output) = self.output.take()
+        {
+            let _ = fs::remove_file(output);
+        }
+        self
+    }
 }
 
 /// The folder of results and outputs.
