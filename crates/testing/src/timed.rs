@@ -67,7 +67,7 @@ fn is_right_on_quiet_host(
     Err(wrong)
 }
 
-/// Reports that this test showed nothing because of the host.
+/// Reports that this test showed nothing, and why: a busy host, a registry that is not reached.
 pub fn inconclusive(why: &str) {
     eprintln!("inconclusive: {why}");
     let Some(path) = std::env::var_os(INCONCLUSIVE_FILE) else {

@@ -186,7 +186,7 @@ fn not_passed(tests: &[Test]) -> String {
     let lists = [
         (
             Conclusion::Inconclusive,
-            "inconclusive: the host was never quiet enough",
+            "inconclusive: neither passed nor failed, for the reason given",
         ),
         (
             Conclusion::Flaky,

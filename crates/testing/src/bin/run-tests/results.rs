@@ -15,7 +15,8 @@ use crate::binaries::Job;
 pub(crate) enum Outcome {
     Passed,
     Failed,
-    /// The host was never as quiet as the test needs it.
+    /// It showed nothing: the host was never as quiet as it needs it, or what it asks was not
+    /// there.
     Inconclusive,
 }
 
