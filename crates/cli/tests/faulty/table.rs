@@ -32,8 +32,6 @@ const PRIORITY: i32 = -15;
 const DECIDING_ATTEMPTS_MAX: u32 = 5;
 /// How long rows are repeated until their host was quiet.
 const TIME_TO_DECIDE: Duration = Duration::from_secs(80);
-/// Marks rows whose verdict was [`Found::OpenByHost`].
-const BY_HOST: &str = "by host";
 
 /// How a row ended over one transport.
 struct Cell {
@@ -59,22 +57,16 @@ pub(crate) enum Found {
     Doubtful(Vec<String>),
     /// The verdict is not as it must be, and only a quiet host shows whether it is wrong.
     Open(String),
-    /// The same; but its limit is `generator` or `unknown`, as it may be on a busy host.
-    OpenByHost(String),
 }
 
 impl Cell {
     /// A row that there was no time for.
-    fn not_run(over: Transport, is_by_host: bool) -> Cell {
-        let open = match is_by_host {
-            true => Found::OpenByHost,
-            false => Found::Open,
-        };
+    fn not_run(over: Transport) -> Cell {
         Cell {
             over,
             limit: None,
             code: 0,
-            found: open("not run".to_owned()),
+            found: Found::Open("not run".to_owned()),
         }
     }
 }
@@ -95,7 +87,18 @@ impl Found {
 
     /// True if nothing but a quiet host can decide.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self, Found::Open(_) | Found::Late { busy: Some(_), .. })
+        self.why_open().is_some()
+    }
+
+    /// What the host did, if nothing but a quiet one can decide.
+    fn why_open(&self) -> Option<&str> {
+        match self {
+            Found::Open(why)
+            | Found::Late {
+                busy: Some(why), ..
+            } => Some(why),
+            _ => None,
+        }
     }
 }
 
@@ -106,8 +109,9 @@ pub(crate) struct Differences {
     pub(crate) wrong: Vec<String>,
     /// Unless the fault came late or the host was busy.
     pub(crate) doubtful: Vec<String>,
-    /// The verdict, unless the host was busy: its limit, and what is wrong with it.
-    pub(crate) verdict: Option<(Limit, String)>,
+    /// What is wrong with the verdict, unless the host was busy. That it names the host is no
+    /// reason to take it: who always does would never be found out.
+    pub(crate) verdict: Option<String>,
 }
 
 impl Differences {
@@ -130,17 +134,16 @@ impl Differences {
                 },
                 Some(_) => Found::Doubtful(doubtful),
                 None => {
-                    doubtful.extend(verdict.map(|it| it.1));
+                    doubtful.extend(verdict);
                     Found::Wrong(doubtful)
                 }
             };
         }
         match (verdict, busy) {
             (None, _) => Found::Right,
-            (Some((Limit::Generator | Limit::Unknown, _)), Some(why)) => Found::OpenByHost(why),
             (Some(_), Some(why)) => Found::Open(why),
             (Some(_), None) if is_late => Found::Open("the fault came late".to_owned()),
-            (Some((_, what)), None) => Found::Wrong(vec![what]),
+            (Some(what), None) => Found::Wrong(vec![what]),
         }
     }
 }
@@ -172,25 +175,26 @@ pub(crate) fn check(kind: &str, faults: &'static [Fault]) {
     }
     show(kind, &rows, &cells);
     let mut open = String::new();
-    for ((fault, over), cell) in rows.iter().zip(&cells) {
-        let is_by_host = matches!(cell.found, Found::OpenByHost(_));
-        if is_by_host || cell.found.is_open() {
-            let by = if is_by_host { BY_HOST } else { "" };
-            open.push_str(&format!("{}\t{over}\t{by}\n", fault.name));
-        }
+    for ((fault, over), _) in rows.iter().zip(&cells).filter(|it| it.1.found.is_open()) {
+        open.push_str(&line_of_open(fault, *over));
+        open.push('\n');
     }
     fs::write(open_rows(kind), open).unwrap();
     assert_right(&rows, &cells);
 }
 
-/// The rows that [`check`] left open: of each its name, its transport, and [`BY_HOST`] if it is.
+/// The rows that [`check`] left open, each in a line.
 fn open_rows(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{kind}.open"))
 }
 
+fn line_of_open(fault: &Fault, over: Transport) -> String {
+    format!("{}\t{over}", fault.name)
+}
+
 /// Decides on what [`check`] has left open, with nothing beside.
 pub(crate) fn decide_open() {
-    let (mut rows, mut cells) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     let mut kinds = 0;
     for (kind, faults) in super::ALL {
         // Some kinds need root.
@@ -198,29 +202,25 @@ pub(crate) fn decide_open() {
             continue;
         };
         kinds += 1;
-        for (fault, over) in rows_of(faults) {
-            let row = format!("{}\t{over}\t", fault.name);
-            if let Some(by) = text.lines().find_map(|line| line.strip_prefix(&row)) {
-                rows.push((fault, over));
-                cells.push(Cell::not_run(over, by == BY_HOST));
-            }
-        }
+        let mut of_kind = rows_of(faults);
+        of_kind.retain(|(fault, over)| {
+            let row = line_of_open(fault, *over);
+            text.lines().any(|line| line == row)
+        });
+        rows.append(&mut of_kind);
     }
     if kinds == 0 {
         return timed::inconclusive("the tests of target `faults` were not run before");
     }
-    decide_from("open", &rows, cells);
+    decide("open", &rows);
 }
 
-/// Checks rows one after the other on a quiet host.
+/// Checks rows one after the other, and repeats each until it was right or its host was quiet. What
+/// is not as it must be on a host that never was is inconclusive, and so is what there was no time
+/// for.
 pub(crate) fn decide(kind: &str, rows: &[Row]) {
-    let cells = rows.iter().map(|(_, over)| Cell::not_run(*over, false));
-    decide_from(kind, rows, cells.collect());
-}
-
-/// Repeats rows until each was right or its host was quiet. What is not as it must be on a host
-/// that never was is inconclusive, unless the verdict says as much by itself.
-fn decide_from(kind: &str, rows: &[Row], mut cells: Vec<Cell>) {
+    let cells = rows.iter().map(|(_, over)| Cell::not_run(*over));
+    let mut cells: Vec<Cell> = cells.collect();
     let until = Instant::now() + TIME_TO_DECIDE;
     for _ in 0..DECIDING_ATTEMPTS_MAX {
         let undecided = rows.iter().zip(&mut cells);
@@ -232,11 +232,11 @@ fn decide_from(kind: &str, rows: &[Row], mut cells: Vec<Cell>) {
     }
     show(kind, rows, &cells);
     assert_right(rows, &cells);
-    let open = rows.iter().zip(&cells);
-    let open = open.filter(|(_, cell)| cell.found.is_open());
-    let open: Vec<String> = open
-        .map(|((fault, over), _)| format!("{} over {over}", fault.name))
-        .collect();
+    let open = rows.iter().zip(&cells).filter_map(|((fault, over), cell)| {
+        let why = cell.found.why_open()?;
+        Some(format!("{} over {over} ({why})", fault.name))
+    });
+    let open: Vec<String> = open.collect();
     if !open.is_empty() {
         timed::inconclusive(&format!("the host was busy: {}", open.join("; ")));
     }
@@ -312,7 +312,7 @@ fn made(fault: &'static Fault, over: Transport, times: u32) -> Cell {
         }
         // Longer ones have other verdicts: of a fault that is a smaller part of them.
         let verdict = wrong_verdict(fault, record, &ended.said).filter(|_| times == 1);
-        differences.verdict = verdict.map(|what| (record.verdict.limit, what));
+        differences.verdict = verdict;
     }
     for all in [&mut differences.wrong, &mut differences.doubtful] {
         if !all.is_empty() {
@@ -481,7 +481,7 @@ fn show(kind: &str, all: &[Row], cells: &[Cell]) {
         let limits = grouped(&own, |it| {
             let name = it.limit.map_or("-", Limit::name).to_owned();
             match &it.found {
-                Found::Open(why) | Found::OpenByHost(why) => format!("{name} ({why})"),
+                Found::Open(why) => format!("{name} ({why})"),
                 Found::Late { .. } => format!("{name} (the fault came late)"),
                 _ => name,
             }

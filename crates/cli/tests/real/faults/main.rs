@@ -57,20 +57,19 @@ fn signals_end_runs_as_they_should_and_lose_nothing() {
 #[test]
 fn what_a_busy_host_may_have_done_is_left_open() {
     use faulty::table::{Differences, Found};
-    use measure::Limit::{self, Generator, Rate};
 
     let wrong = || vec!["exit code 2".to_owned()];
     let doubtful = |is_late, busy| {
         let differences = Differences {
             doubtful: wrong(),
-            verdict: Some((Rate, String::new())),
+            verdict: Some(String::new()),
             ..Differences::default()
         };
         differences.found(is_late, busy)
     };
-    let verdict = |limit: Limit, is_late, busy| {
+    let verdict = |is_late, busy| {
         let differences = Differences {
-            verdict: Some((limit, "wrong".to_owned())),
+            verdict: Some("wrong".to_owned()),
             ..Differences::default()
         };
         differences.found(is_late, busy)
@@ -83,12 +82,11 @@ fn what_a_busy_host_may_have_done_is_left_open() {
     assert!(!late.is_open() && late.wrong() == wrong(), "{late:?}");
     // It is repeated, and is wrong if it stays so.
     assert_eq!(doubtful(false, busy()), Found::Doubtful(wrong()));
-    assert_eq!(verdict(Rate, false, busy()), Found::Open("busy".to_owned()));
-    assert!(verdict(Rate, true, None).is_open());
-    let by_host = verdict(Generator, false, busy());
-    assert_eq!(by_host, Found::OpenByHost("busy".to_owned()));
-    assert!(!by_host.is_open() && by_host.wrong().is_empty());
-    assert_eq!(verdict(Generator, false, None).wrong(), ["wrong"]);
+    let open = verdict(false, busy());
+    assert_eq!(open, Found::Open("busy".to_owned()));
+    assert!(open.is_open() && open.wrong().is_empty());
+    assert!(verdict(true, None).is_open());
+    assert_eq!(verdict(false, None).wrong(), ["wrong"]);
     let everything = Differences {
         wrong: wrong(),
         ..Differences::default()
