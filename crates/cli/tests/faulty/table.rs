@@ -54,7 +54,7 @@ pub(crate) enum Found {
         busy: Option<String>,
     },
     /// More than the verdict is not as it must be, and the host was busy.
-    Doubtful(Vec<String>),
+    Doubtful { wrong: Vec<String>, busy: String },
     /// The verdict is not as it must be, and only a quiet host shows whether it is wrong.
     Open(String),
 }
@@ -75,7 +75,7 @@ impl Found {
     /// What is wrong once it is not repeated any more.
     pub(crate) fn wrong(&self) -> &[String] {
         match self {
-            Found::Wrong(all) | Found::Doubtful(all) => all,
+            Found::Wrong(wrong) => wrong,
             Found::Late { wrong, busy: None } => wrong,
             _ => &[],
         }
@@ -90,13 +90,16 @@ impl Found {
         self.why_open().is_some()
     }
 
-    /// What the host did, if nothing but a quiet one can decide.
-    fn why_open(&self) -> Option<&str> {
+    /// What the host did, if nothing but a quiet one can decide, and the first thing that is not
+    /// as it must be.
+    fn why_open(&self) -> Option<String> {
         match self {
-            Found::Open(why)
+            Found::Open(why) => Some(why.clone()),
+            Found::Doubtful { wrong, busy }
             | Found::Late {
-                busy: Some(why), ..
-            } => Some(why),
+                wrong,
+                busy: Some(busy),
+            } => Some(format!("{}; {busy}", wrong[0])),
             _ => None,
         }
     }
@@ -132,7 +135,10 @@ impl Differences {
                     wrong: doubtful,
                     busy,
                 },
-                Some(_) => Found::Doubtful(doubtful),
+                Some(busy) => Found::Doubtful {
+                    wrong: doubtful,
+                    busy,
+                },
                 None => {
                     doubtful.extend(verdict);
                     Found::Wrong(doubtful)
@@ -167,7 +173,7 @@ pub(crate) fn check(kind: &str, faults: &'static [Fault]) {
         for _ in 1..ATTEMPTS_MAX {
             match last.found {
                 Found::Late { .. } => times *= 4,
-                Found::Doubtful(_) => {}
+                Found::Doubtful { .. } => {}
                 _ => break,
             }
             *last = cell(fault, *over, times);
@@ -483,6 +489,7 @@ fn show(kind: &str, all: &[Row], cells: &[Cell]) {
             match &it.found {
                 Found::Open(why) => format!("{name} ({why})"),
                 Found::Late { .. } => format!("{name} (the fault came late)"),
+                Found::Doubtful { wrong, busy } => format!("{name} ({}; {busy})", wrong[0]),
                 _ => name,
             }
         });
