@@ -2,6 +2,7 @@
 //!
 //! * [`quiet`]: how much a host disturbed a run, read from the run's record.
 //! * [`same`]: records of the same load, compared whoever measured it.
+//! * [`due`]: queries that are due by time, as they are counted on any host.
 //! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
 //! * [`host`]: rights of this process.
 //! * [`example`]: a run record, which tests change where they want another one.
@@ -19,6 +20,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 pub mod browser;
+pub mod due;
 #[path = "../../measure/src/example.rs"]
 pub mod example;
 pub mod folder;

@@ -3,6 +3,8 @@
 use measure::RunRecord;
 use serde_json::Value;
 
+use crate::due;
+
 /// What tells who measured, where, when and with what.
 const OTHERS: [&str; 15] = [
     "/agent_count",
@@ -63,6 +65,17 @@ pub fn assert_same(divided: &Value, alone: &Value, what: &str) {
         .collect();
     assert!(differ.is_empty(), "{what}: {differ:#?}");
     assert_eq!(divided.as_object().unwrap().len(), alone.len(), "{what}");
+}
+
+/// Fails unless two runs of the same load on a real network have counted the same. Where a busy
+/// host kept one from sending all of it, what was due is the same.
+#[track_caller]
+pub fn assert_same_load(divided: &RunRecord, alone: &RunRecord, what: &str) {
+    let [of_divided, of_alone] = [divided, alone].map(|it| it.total.counts.offered);
+    assert_eq!(of_divided, of_alone, "{what}");
+    if due::are_all_sent(divided) && due::are_all_sent(alone) {
+        assert_same(&counted(divided), &counted(alone), what);
+    }
 }
 
 fn take(record: &mut Value, paths: &[&str]) {

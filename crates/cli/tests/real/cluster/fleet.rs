@@ -3,8 +3,9 @@
 use measure::RunRecord;
 use measure::record::EndedBy;
 use serde_json::Value;
+use testing::due;
 use testing::program::Finished;
-use testing::same::{assert_same, counted};
+use testing::same::assert_same_load;
 
 use crate::Case;
 use crate::bed::Cluster;
@@ -142,14 +143,9 @@ fn exact(cluster: &Cluster) {
     let alone = RunRecord::from_json(&read(&folder, "alone.json")).unwrap();
     let record = record(&folder);
     assert_eq!(record.agent_count, 3);
-    assert_same(&counted(&record), &counted(&alone), "by three pods");
-    let counts = &record.total.counts;
-    assert_eq!(
-        (counts.sent, counts.responses),
-        (counts.offered, counts.offered)
-    );
-    let sent = |record: &RunRecord| record.warmup.counts.sent + record.total.counts.sent;
-    assert_eq!(received(&folder), sent(&record) + sent(&alone));
+    assert_same_load(&record, &alone, "by three pods");
+    due::assert_answered(&record, alone.total.counts.offered);
+    assert_eq!(received(&folder), due::sent(&record) + due::sent(&alone));
     assert_eq!(record.scenario.questions.count, 4);
     for agent in &record.agents {
         let placement = agent.placement.as_ref().unwrap();
@@ -220,7 +216,7 @@ fn commands(cluster: &Cluster) {
         assert!(records.len() >= at_least, "{command}: {said}");
         for record in records {
             assert_eq!(record.agent_count, 2, "{command}");
-            sent += record.warmup.counts.sent + record.total.counts.sent;
+            sent += due::sent(&record);
         }
     }
     let answer = read(&folder, "out/capacity/records/capacity.json");
@@ -237,7 +233,7 @@ fn long(cluster: &Cluster) {
     finished.succeeded();
     let record = record(&folder);
     assert_eq!(record.scenario.questions.count, 60_000);
-    assert_eq!(record.total.counts.sent, 100);
+    due::assert_offered(&record, 100);
     assert_eq!(read(&folder, "left"), "");
 }
 
@@ -281,7 +277,7 @@ fn attached(cluster: &Cluster) {
     let sent = record.total.counts.sent;
     // The command that was killed has left no gap.
     assert_eq!(intervals.iter().map(|it| it.1).sum::<u64>(), sent, "{said}");
-    assert_eq!(received(&folder), record.warmup.counts.sent + sent);
+    assert_eq!(received(&folder), due::sent(&record));
     assert_eq!(read(&folder, "left"), "");
 }
 
@@ -296,10 +292,7 @@ fn interrupted(cluster: &Cluster) {
     assert_eq!(read(&folder, "code").trim(), "130", "{said}");
     let record = record(&folder);
     assert_eq!(record.ended_by, EndedBy::Interrupted);
-    assert_eq!(
-        received(&folder),
-        record.warmup.counts.sent + record.total.counts.sent
-    );
+    assert_eq!(received(&folder), due::sent(&record));
     assert_eq!(read(&folder, "left"), "");
 }
 
@@ -469,7 +462,7 @@ fn viewed(cluster: &Cluster) {
     let record = record(&folder);
     let ended = (record.agent_count, record.ended_by);
     assert_eq!(ended, (3, EndedBy::Interrupted));
-    let sent = record.warmup.counts.sent + record.total.counts.sent;
+    let sent = due::sent(&record);
     assert_eq!(received(&folder), sent);
     assert_eq!(read(&folder, "left"), "");
 }
@@ -532,7 +525,8 @@ fn documented(cluster: &Cluster) {
     assert_eq!(read(&folder, "users"), "1000730000,".repeat(8));
     for name in ["first.json", "record.json"] {
         let record = RunRecord::from_json(&read(&folder, name)).unwrap();
-        assert_eq!((record.agent_count, record.total.counts.sent), (2, 400));
+        assert_eq!(record.agent_count, 2);
+        due::assert_offered(&record, 400);
     }
     assert_eq!(read(&folder, "left"), "");
 }
@@ -721,7 +715,8 @@ with_quota enough 2 ${fleet/--agents 3/$few} --record record.json
         "{said}"
     );
     let record = record(&folder);
-    assert_eq!((record.agent_count, record.total.counts.sent), (1, 100));
+    assert_eq!(record.agent_count, 1);
+    due::assert_offered(&record, 100);
     // Once the one agent has ended, its quota may let another one come, too late.
     let is_known = |why: &str| {
         let quota = "no pod: exceeded quota: small, ";

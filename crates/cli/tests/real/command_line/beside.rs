@@ -23,7 +23,7 @@ fn eight_runs_at_once_find_one_target_over_each_transport() {
         };
         let run = format!(
             "run --quiet --format json -t {transport} --server {server} --names {names} \
-             --tls-insecure --clients 2 --rate 100 --duration 300ms --timeout 20s"
+             --tls-insecure --clients 2 --rate 100 --queries 30 --timeout 20s"
         );
         // Flags of TLS are refused where there is none.
         let run = match transport.as_str() {

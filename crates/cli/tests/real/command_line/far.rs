@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use testing::due;
 use testing::folder::Folder;
 use testing::host::is_root_for;
 use testing::program::{self, execute};
@@ -80,9 +81,8 @@ fn an_agent_a_second_away_takes_part_exactly() {
     let (codes, record, received) = Fleet::begin("far-slow", "--delay 1s", run).ended();
     assert_eq!(codes, [Some(0); 3]);
     assert_eq!(record.generators, 2);
-    let counts = &record.total.counts;
-    assert_eq!((counts.sent, counts.responses), (200, 200));
-    assert_eq!(received, record.warmup.counts.sent + 200);
+    due::assert_answered(&record, 200);
+    assert_eq!(received, due::sent(&record));
     let clocks = record.agents.iter().map(|it| it.clock.unwrap());
     let bounds: Vec<u64> = clocks.map(|it| it.start_bound_ns).collect();
     // Half of a round trip of two seconds at least, and the other agent is none the worse for it.

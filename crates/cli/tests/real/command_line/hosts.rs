@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use measure::RunRecord;
 use measure::record::EndedBy;
+use testing::due;
 use testing::folder::Folder;
 use testing::program::{self, execute, wait_until_ended};
-use testing::same::{assert_same, counted};
+use testing::same::assert_same_load;
 use testing::wait;
 
 use crate::fleet::{Fleet, record};
@@ -25,8 +26,8 @@ fn agents_divide_a_run_exactly_whatever_their_clocks_show() {
     let (alone, _) = fleet.flags.split_once(" --hosts").unwrap();
     let together = format!("run --quiet --format json {alone} {load} --workers 3");
     let together = record(throng(&together));
-    assert_same(&counted(&divided), &counted(&together), "by three agents");
-    assert_eq!(divided.total.counts.responses, divided.total.counts.offered);
+    assert_same_load(&divided, &together, "by three agents");
+    due::assert_answered(&divided, together.total.counts.offered);
     assert_eq!((divided.generators, divided.agent_count), (3, 3));
     assert_eq!(divided.workers.len(), 3);
     // All are on this machine.
@@ -94,9 +95,8 @@ fn clocks_that_drift_are_known_as_well_as_is_said() {
         let known = drifts.start() - bound..=drifts.end() + bound;
         assert!(known.contains(&clock.drift_ns), "{clock:?}, {drifts:?}");
     }
-    let counts = &record.total.counts;
-    assert_eq!((counts.offered, counts.responses), (300, 300));
-    assert_eq!(fleet.received(), counts.sent);
+    due::assert_answered(&record, 300);
+    assert_eq!(fleet.received(), due::sent(&record));
 }
 
 /// The names are on their way then.
@@ -146,10 +146,9 @@ fn agents_replay_the_capture_that_was_read_here() {
     let flags = fleet.flags.replace(&names, "");
     let replay = format!("replay {capture} --quiet --format json {flags} --speed 20");
     let record = record(throng(&replay));
-    let counts = &record.total.counts;
-    assert_eq!((counts.offered, counts.responses), (600, 600));
+    due::assert_answered(&record, 600);
     assert_eq!(record.generators, 2);
-    assert_eq!(fleet.received(), 600);
+    assert_eq!(fleet.received(), due::sent(&record));
 }
 
 /// An OpenSSH server of its own on loopback, for whoever has the key.
@@ -226,11 +225,7 @@ fn agents_are_started_by_openssh_and_end_with_it() {
         .replace(&fleet.folder.path("elsewhere"), &reached);
     let run = format!("run --quiet --format json {flags} --clients 12 --rate 600");
     let record = record(throng(&format!("{run} --duration 2s")));
-    assert_eq!(
-        record.total.counts.responses, 1_200,
-        "{:?}",
-        record.warnings
-    );
+    due::assert_answered(&record, 1_200);
     assert_eq!((record.generators, record.agents.len()), (3, 3));
     // A connection that is cut ends its agent, and with it the run; nobody is left.
     let path = fleet.folder.path("cut.json");

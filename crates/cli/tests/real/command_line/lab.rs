@@ -91,7 +91,7 @@ fn a_server_stays_until_it_is_ended_and_the_commands_it_offers_work() {
     for transport in ["udp", "dot"] {
         let start = format!("throng run --server {}", address(server, transport));
         let command = offered(&text, &start).strip_prefix("throng ").unwrap();
-        let flags = format!("{command} --quiet --format json --rate 200 --duration 500ms");
+        let flags = format!("{command} --quiet --format json --rate 200 --queries 100");
         let record = RunRecord::from_json(&lab.throng(&flags).succeeded()).unwrap();
         assert_eq!(record.total.counts.responses, 100, "{transport}");
         assert_eq!(record.total.counts.rcodes.by_rcode[0], 100, "{transport}");

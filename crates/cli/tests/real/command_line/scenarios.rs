@@ -26,7 +26,7 @@ fn targets_of_a_scenario_are_told_apart_and_add_up() {
     let scenario = write(
         &folder,
         &format!(
-            "names = '{names}'\nduration = '1s'\nrate = 400\npopulation = 16\n\
+            "names = '{names}'\nqueries = 400\nrate = 400\npopulation = 16\n\
              [[clients]]\nname = 'one'\nweight = 1\n[[clients]]\nname = 'two'\nweight = 3\n\
              [[targets]]\nserver = '{}'\nweight = 3\n[[targets]]\nserver = '{}'\n",
             good.address(),
