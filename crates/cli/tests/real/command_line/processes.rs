@@ -255,7 +255,7 @@ fn what_the_target_of_a_self_test_could_not_accept_is_in_the_record() {
     let mut records = (174..190).map(|limit| {
         let line = format!(
             "bash {script} {limit} run --quiet --format json --transport tcp --clients 60 \
-             --rate 500 --duration 200ms --timeout 2s"
+             --rate 500 --queries 100 --timeout 2s"
         );
         RunRecord::from_json(&execute(&line).stdout).unwrap()
     });

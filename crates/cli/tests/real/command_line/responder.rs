@@ -310,7 +310,7 @@ fn connections_that_find_no_descriptor_are_counted_and_the_others_served() {
         let responder = Responder::start_by(command, "tcp:127.0.0.1:0", &flags);
         let load = format!(
             "run --quiet --format json --server {} --names {names} --transport tcp --clients 100 \
-             --rate 1000 --duration 100ms --timeout 2s",
+             --rate 1000 --queries 100 --timeout 2s",
             responder.address()
         );
         let record = RunRecord::from_json(&throng(&load).stdout).unwrap();
