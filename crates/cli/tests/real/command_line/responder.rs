@@ -9,6 +9,8 @@ use testing::wait;
 
 use crate::process::{Counters, Responder, THRONG, measured, throng};
 
+/// What is counted of connections that are not answered.
+const IGNORED: &str = "QUIC initials ignored";
 const ALL: &str = "udp:127.0.0.1:0,tcp:127.0.0.1:0,dot:127.0.0.1:0";
 
 #[test]
@@ -172,6 +174,8 @@ fn dig_and_kdig_are_answered_over_every_transport() {
 
 #[test]
 fn kdig_meets_with_the_faults_of_quic_connections() {
+    let folder = Folder::new("kdig-faults");
+    let file = folder.path("counters.json");
     for (faults, is_answered, count) in [
         ("--quic-retry 1", true, "QUIC retries"),
         ("--quic-refuse 1", false, "connections refused"),
@@ -180,18 +184,25 @@ fn kdig_meets_with_the_faults_of_quic_connections() {
             false,
             "QUIC version negotiations",
         ),
-        ("--quic-ignore 1", false, "QUIC initials ignored"),
+        ("--quic-ignore 1", false, IGNORED),
         ("--end-after 1:error=4", true, "connections closed"),
         ("--reset-streams 1", false, "streams reset on purpose"),
     ] {
-        let responder = Responder::start("doq:127.0.0.1:0", faults);
+        let flags = format!("{faults} --counters {file}");
+        let responder = Responder::start("doq:127.0.0.1:0", &flags);
         let port = responder.address().port();
-        // One that gets no response waits for all of it.
-        let seconds = if is_answered { 20 } else { 1 };
+        // One that is ignored waits for all of it.
+        let seconds = if count == IGNORED { 1 } else { 20 };
         let line =
             format!("kdig +retry=0 +time={seconds} +quic -p {port} @127.0.0.1 www.example.test A");
         let asked = execute(&line);
         assert_eq!(asked.stdout.contains("NOERROR"), is_answered, "{faults}");
+        if count == IGNORED {
+            // What it has sent may still be unread.
+            wait::until(count, || {
+                so_far(&responder, &file)["quic_ignored"].as_u64() > Some(0)
+            });
+        }
         let counters = responder.counters();
         assert!(counters.get(count) > 0, "{faults}: {}", counters.0);
         assert_eq!(
@@ -323,6 +334,14 @@ fn connections_that_find_no_descriptor_are_counted_and_the_others_served() {
     }
 }
 
+/// What it has counted so far, of one with `--counters`.
+fn so_far(responder: &Responder, file: &str) -> serde_json::Value {
+    std::fs::remove_file(file).unwrap();
+    responder.signal("USR1");
+    let text = wait::for_some("the counters", || std::fs::read_to_string(file).ok());
+    serde_json::from_str(&text).unwrap()
+}
+
 #[test]
 fn its_counters_so_far_are_written_when_a_signal_asks_for_them() {
     let folder = Folder::new("counters-file");
@@ -331,17 +350,14 @@ fn its_counters_so_far_are_written_when_a_signal_asks_for_them() {
     let responder = Responder::start("udp:127.0.0.1:0", &format!("--counters {file}"));
     let address = responder.address();
     measured(&format!("--server {address} --names {names} --queries 50"));
-    std::fs::remove_file(&file).unwrap();
-    responder.signal("USR1");
-    let read = || std::fs::read_to_string(&file).ok();
-    let text = wait::for_some("the counters", read);
-    let counters: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(counters["queries"], counters["responses"], "{text}");
-    assert!(counters["queries"].as_u64() >= Some(50), "{text}");
-    assert_eq!(counters["lost"], 0, "{text}");
+    let counters = so_far(&responder, &file);
+    assert_eq!(counters["queries"], counters["responses"], "{counters}");
+    assert!(counters["queries"].as_u64() >= Some(50), "{counters}");
+    assert_eq!(counters["lost"], 0, "{counters}");
     // It goes on.
     measured(&format!("--server {address} --names {names} --queries 50"));
     let queries = responder.counters().get("queries received");
-    let at_end: serde_json::Value = serde_json::from_str(&read().unwrap()).unwrap();
+    let at_end = std::fs::read_to_string(&file).unwrap();
+    let at_end: serde_json::Value = serde_json::from_str(&at_end).unwrap();
     assert_eq!(at_end["queries"], queries);
 }
