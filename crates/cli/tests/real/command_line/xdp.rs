@@ -46,6 +46,9 @@ struct Wire {
     far: End,
 }
 
+/// Frames that the kernel sends by itself at most: router solicitations, multicast listeners
+/// (RFC 4861 and RFC 3810). They are dropped and counted like those of the run.
+const FRAMES_OF_KERNEL_MAX: u64 = 20;
 const FAR: [&str; 2] = ["10.78.0.2", "[fd78::2]"];
 
 impl Wire {
@@ -171,9 +174,14 @@ fn every_frame_that_the_other_end_drops_is_counted_there_and_here() {
     let xdp = record.network.xdp.as_ref().unwrap();
     let dropped = counters.get("datagrams dropped on receiving");
     assert!(dropped > 0, "{}", counters.0);
-    assert_eq!(xdp.peer_received_dropped, dropped, "{}", counters.0);
+    // The run reads the same counter of the kernel, some time before the responder does.
+    let meanwhile = dropped.checked_sub(xdp.peer_received_dropped);
+    let is_of_kernel = meanwhile.is_some_and(|it| it <= FRAMES_OF_KERNEL_MAX);
+    assert!(is_of_kernel, "{xdp:?} {}", counters.0);
     // As many as the responder had frames for waited there.
-    assert_eq!(xdp.dropped_by_peer() + 4_096, 20_000, "{xdp:?}");
+    let most = 20_000 - 4_096 + FRAMES_OF_KERNEL_MAX;
+    let lost = xdp.dropped_by_peer();
+    assert!((20_000 - 4_096..=most).contains(&lost), "{xdp:?}");
     assert_eq!(xdp.dropped_before_ring(), 0, "{xdp:?}");
     let row = "frames from the interface, on leaving it or at the other end of a veth pair";
     assert!(
