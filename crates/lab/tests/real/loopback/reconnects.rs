@@ -18,8 +18,9 @@ fn tickets_come_with_every_handshake(product: &'static Product) -> bool {
     product.name != products::DNSDIST.name
 }
 
-/// Asks in every way that has connections; returns the handshakes of each that has TLS.
-fn handshakes(product: &'static Product, resume: bool) -> Vec<(String, Handshakes)> {
+/// Asks in every way that has connections; returns the handshakes of each that has TLS, and how
+/// many connections it lost.
+fn handshakes(product: &'static Product, resume: bool) -> Vec<(String, Handshakes, u64)> {
     let (_, ways) = TABLE
         .iter()
         .find(|(each, _)| each.name == product.name)
@@ -48,7 +49,7 @@ fn handshakes(product: &'static Product, resume: bool) -> Vec<(String, Handshake
         );
         let connections = ran.record.connections();
         if way.service.is_some_and(lab::target::Service::has_tls) {
-            all.push((name, connections.handshakes));
+            all.push((name, connections.handshakes, counts.connection_losses));
         } else {
             assert!(connections.established >= CONNECTIONS, "{name}: {counts:?}");
         }
@@ -57,18 +58,20 @@ fn handshakes(product: &'static Product, resume: bool) -> Vec<(String, Handshake
 }
 
 fn check(product: &'static Product) {
-    for (name, seen) in handshakes(product, false) {
+    for (name, seen, _) in handshakes(product, false) {
         assert!(
             seen.full + seen.full_with_retry >= CONNECTIONS,
             "{name}: {seen:?}"
         );
         assert_eq!(seen.resumed, 0, "{name}: {seen:?}");
     }
-    for (name, seen) in handshakes(product, true) {
+    for (name, seen, losses) in handshakes(product, true) {
         assert!(seen.total() >= CONNECTIONS, "{name}: {seen:?}");
         let full = seen.full + seen.full_with_retry;
         if tickets_come_with_every_handshake(product) {
-            assert_eq!(full, CLIENTS, "{name}: {seen:?}");
+            // One that is lost may be lost before its ticket has come.
+            let most = CLIENTS + losses;
+            assert!((CLIENTS..=most).contains(&full), "{name}: {seen:?}");
         } else {
             assert!(
                 seen.resumed >= CONNECTIONS / 2 - CLIENTS,
