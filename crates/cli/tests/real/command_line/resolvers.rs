@@ -139,8 +139,9 @@ fn cold_caches_ask_for_every_name_again_in_each_run_and_warm_ones_for_none() {
                 assert_eq!(record.scenario.labels["cache"], cache);
                 assert_eq!(record.total.counts.rcodes.by_rcode[0], 60, "{name}");
                 let counted = misses(product, |series| grown(&record, product, series)).unwrap();
-                let is_near = (counted - expected).abs() <= THREADS_MAX;
-                assert!(is_near, "{name}: {counted} misses");
+                // The last of a run may be counted after it, in the next one or in none.
+                let most = expected + THREADS_MAX;
+                assert!(counted <= most, "{name}: {counted} misses");
                 let least = record.total.distributions.service.min_ns();
                 assert!(least >= Some(20_000_000) || cache == "warm", "{name}");
                 let name = name.replace(".unused", "").replace(".json", "");
@@ -150,13 +151,14 @@ fn cold_caches_ask_for_every_name_again_in_each_run_and_warm_ones_for_none() {
                     let mut servers = internet.servers.iter();
                     servers.find(|it| it.name == name).unwrap().counts
                 };
-                // Resolvers look for the addresses of name servers too.
+                // Resolvers look for the addresses of name servers too. One that was not scheduled
+                // asks again, and the second response may still be on its way.
                 let of_zone = counts("zone");
                 match cache {
-                    "cold" => assert!(of_zone.queries >= 60, "{name}: {internet:?}"),
+                    "cold" => assert!(of_zone.responses >= 60, "{name}: {internet:?}"),
                     _ => assert_eq!(of_zone.queries, 0, "{name}: {internet:?}"),
                 }
-                assert_eq!(of_zone.responses, of_zone.queries, "{name}");
+                assert!(of_zone.responses <= of_zone.queries, "{name}");
                 let is_asked = counts("root").queries > 0 && counts("tld").queries > 0;
                 assert_eq!(is_asked, cache == "cold", "{name}: {internet:?}");
             }
