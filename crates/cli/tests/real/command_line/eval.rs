@@ -25,22 +25,18 @@ fn received(row: &Row) -> u64 {
 fn servers_are_asked_as_often_and_one_that_is_gone_is_a_row() {
     let fast = Responder::start("udp:127.0.0.1:0", "--delay 1ms");
     let slow = Responder::start("udp:127.0.0.1:0", "--delay 20ms --rcodes NXDOMAIN=1");
-    let silent = Listener::new();
     let gone = ClosedUdpPort::new();
     let servers = format!(
-        "--server {} --server {} --server {} --server {} --server no-such-host.invalid",
+        "--server {} --server {} --server {} --server no-such-host.invalid",
         slow.address(),
         gone.address(),
-        silent.address(),
         fast.address()
     );
-    let evaluation = evaluated(&format!(
-        "a.example {servers} --count 12 --interval 10ms --timeout 2s"
-    ));
+    let evaluation = evaluated(&format!("a.example {servers} --count 12 {QUICK}"));
     let rows = &evaluation.rows;
     assert_eq!(
         rows.iter().map(received).collect::<Vec<_>>(),
-        [12, 0, 0, 12, 0]
+        [12, 0, 12, 0]
     );
     assert_eq!(
         rows[0].statistics.as_ref().unwrap().rcodes,
@@ -51,14 +47,32 @@ fn servers_are_asked_as_often_and_one_that_is_gone_is_a_row() {
         problem(&rows[1]).contains("nothing is listening"),
         "{rows:?}"
     );
-    assert_eq!(rows[2].statistics.as_ref().unwrap().lost, 12);
-    assert_eq!(rows[2].versus, Versus::NoResponse);
     let fastest = rows.iter().filter(|row| row.versus == Versus::Fastest);
     assert_eq!(fastest.count(), 1);
-    assert!(problem(&rows[4]).contains("cannot be resolved"), "{rows:?}");
+    assert!(problem(&rows[3]).contains("cannot be resolved"), "{rows:?}");
     // All were asked as often.
     assert_eq!(fast.counters().get("queries received"), 12);
+    assert_eq!(slow.counters().get("queries received"), 12);
+}
+
+/// How many of the other's responses come within the timeout is not asked.
+#[test]
+fn a_server_that_is_silent_is_asked_as_often_and_has_no_response() {
+    let responder = Responder::start("udp:127.0.0.1:0", "");
+    let silent = Listener::new();
+    let servers = format!(
+        "--server {} --server {}",
+        silent.address(),
+        responder.address()
+    );
+    let line = format!("eval a.example {servers} --count 12 --interval 10ms --timeout 2s");
+    let evaluation = throng(&format!("{line} --format json")).stdout;
+    let evaluation: Evaluation = serde_json::from_str(&evaluation).unwrap();
+    let row = &evaluation.rows[0];
+    assert_eq!(row.statistics.as_ref().unwrap().lost, 12);
+    assert_eq!(row.versus, Versus::NoResponse);
     assert_eq!(silent.received().len(), 12);
+    assert_eq!(responder.counters().get("queries received"), 12);
 }
 
 #[test]
