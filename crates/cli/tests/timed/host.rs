@@ -11,9 +11,9 @@ pub(crate) struct Host {
     at: Instant,
     stolen_ticks: f64,
     all_ticks: f64,
-    /// Microseconds in which some thread was ready to run and had no CPU; 0 where the kernel does
-    /// not count it.
-    waited_us: f64,
+    /// Seconds in which threads were ready to run and had no CPU; none where the kernel does not
+    /// count it.
+    waited_s: Option<f64>,
 }
 
 impl Host {
@@ -21,14 +21,11 @@ impl Host {
         let stat = fs::read_to_string("/proc/stat").unwrap();
         let ticks = stat.lines().next().unwrap().split_whitespace().skip(1);
         let ticks: Vec<f64> = ticks.take(8).map(|it| it.parse().unwrap()).collect();
-        let pressure = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
-        let total = pressure.lines().find(|line| line.starts_with("some "));
-        let total = total.and_then(|line| line.split("total=").nth(1));
         Host {
             at: Instant::now(),
             stolen_ticks: ticks[7],
             all_ticks: ticks.iter().sum(),
-            waited_us: total.map_or(0.0, |us| us.parse().unwrap()),
+            waited_s: pressure().or_else(run_queue_wait),
         }
     }
 
@@ -42,14 +39,34 @@ impl Host {
         }
     }
 
-    /// What the hypervisor has taken since, and how long any thread of the host waited for a CPU.
+    /// What the hypervisor has taken since, and how long any thread of the host waited for a CPU:
+    /// all of the time if nobody knows.
     pub(crate) fn disturbance(&self) -> Disturbance {
-        let waited_us = Host::now().waited_us - self.waited_us;
+        let waited_s = Host::now().waited_s.zip(self.waited_s);
+        let waited_s = waited_s.map(|(now, before)| now - before);
+        let took_s = self.at.elapsed().as_secs_f64();
         Disturbance {
-            generator_waited: waited_us / 1e6 / self.at.elapsed().as_secs_f64(),
+            generator_waited: waited_s.map_or(1.0, |it| it / took_s),
             ..self.stolen()
         }
     }
+}
+
+/// Time in which some thread waited for a CPU (PSI).
+fn pressure() -> Option<f64> {
+    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
+    let some = text.lines().find(|line| line.starts_with("some "))?;
+    let us: f64 = some.split("total=").nth(1)?.parse().ok()?;
+    Some(us / 1e6)
+}
+
+/// Time in which threads waited for a CPU, the sum of all CPUs: the eighth of the numbers of each
+/// (the kernel's sched-stats.rst).
+fn run_queue_wait() -> Option<f64> {
+    let text = fs::read_to_string("/proc/schedstat").ok()?;
+    let cpus = text.lines().filter(|line| line.starts_with("cpu"));
+    let waits = cpus.map(|line| line.split_whitespace().nth(8)?.parse::<f64>().ok());
+    Some(waits.sum::<Option<f64>>()? / 1e9)
 }
 
 /// Tries a command that has no record of the host: `outcome` says what is wrong with it.
