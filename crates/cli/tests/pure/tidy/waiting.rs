@@ -12,7 +12,12 @@ use crate::source::{Source, line_of, words};
 type Allowed = (&'static str, &'static str, &'static str);
 
 /// Waits that end by a time of milliseconds.
-const PAUSES_ALLOWED: [Allowed; 5] = [
+const PAUSES_ALLOWED: [Allowed; 6] = [
+    (
+        "crates/cli/tests/real/cluster/bed.rs",
+        "read -t 0.1",
+        "the one wait of scripts in the cluster, for a command to succeed",
+    ),
     (
         "crates/proto/src/quic/tests/oracles/doq.rs",
         "yield_now",
@@ -143,11 +148,15 @@ pub(crate) fn pauses(file: &File) -> Vec<Offence> {
             }
         }
     }
-    for offset in words(&source.literals, "sleep") {
-        let rest = &source.literals[offset + "sleep".len()..];
-        let time = number(rest.trim_start_matches(' '));
-        if rest.starts_with(' ') && !time.is_empty() {
-            found.push((offset, format!("sleep {time}")));
+    // The second is a pause if nothing comes that could be read.
+    for (command, flag) in [("sleep", ""), ("read", " -t")] {
+        for offset in words(&source.literals, command) {
+            let rest = &source.literals[offset + command.len()..];
+            let rest = rest.strip_prefix(flag).unwrap_or_default();
+            let time = number(rest.trim_start_matches(' '));
+            if rest.starts_with(' ') && !time.is_empty() {
+                found.push((offset, format!("{command}{flag} {time}")));
+            }
         }
     }
     found.retain(|(_, what)| !is_allowed(&PAUSES_ALLOWED, file, what));
@@ -296,6 +305,7 @@ fn pauses_of_tests_are_offences() {
         "thread::park_timeout(x);",
         "while !f() { std::thread::yield_now(); }",
         "f(\"kill -s STOP $PID; sleep 0.7; true\");",
+        "f(\"until g; do read -t 0.1 <> <(:) || :; done\");",
         "while a.recv_timeout(Duration::from_millis(5)).is_err() {}",
         "const EVERY: Duration = Duration::from_millis(5);\nlet _ = a.recv_timeout(EVERY);",
     ] {
@@ -303,7 +313,7 @@ fn pauses_of_tests_are_offences() {
     }
     for text in [
         "// park_timeout, sleep 1",
-        "f(\"sleep is over\"); f(\"asleep 1\");",
+        "f(\"sleep is over\"); f(\"asleep 1\"); f(\"read -r line\"); f(\"thread -t 1\");",
         "const PATIENCE: Duration = Duration::from_secs(60);\nlet _ = a.recv_timeout(PATIENCE);",
     ] {
         assert_eq!(count(pauses, text), 0, "{text}");

@@ -17,6 +17,25 @@ const SECONDS_MAX: &str = "1200";
 const AT_ONCE: &str = "echo \"$CLUSTER\"; dig +short +tries=1 @10.96.0.10 \
                        kubernetes.default.svc.cluster.local; exec cat";
 
+/// Waits of scripts: until a command succeeds, ten minutes at most, and not longer than a process
+/// runs where there is one that makes it so. The shell has no event for what another program says.
+const WAITS: &str = r#"
+await() {
+    local end=$((SECONDS + 600))
+    until "$@"; do
+        ((SECONDS < end)) || { echo "timed out waiting for $*" >&2; return 1; }
+        read -t 0.1 <> <(:) || :
+    done
+}
+await_of() {
+    local process=$1 has_ended=no
+    shift
+    is_or_ended() { "$@" && return; kill -0 $process 2>/dev/null && return 1; has_ended=yes; }
+    await is_or_ended "$@"
+    [ $has_ended = no ] || "$@" || { echo "process $process ended before $*" >&2; return 1; }
+}
+"#;
+
 /// A cluster, until dropped: its command reads a pipe of ours.
 pub(crate) struct Cluster {
     /// The process that all of the cluster belongs to, as it is seen from here.
@@ -86,7 +105,8 @@ impl Cluster {
         self.folder.join(name).to_str().unwrap().to_owned()
     }
 
-    /// Runs a command of the shell with standard input, with `kubectl` and access to everything.
+    /// Runs a command of the shell with standard input, with `kubectl`, access to everything, and
+    /// [`WAITS`].
     pub(crate) fn shell(&self, line: &str, stdin: &str) -> Finished {
         let binaries =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers/kubernetes");
@@ -96,7 +116,8 @@ impl Cluster {
         command.args(["nsenter", "--target", &self.first_process]);
         command.args(["--net", "--mount", "--ipc", "--pid", "--wdns=."]);
         // `nsenter` waits for a child, which would outlive it if it were killed.
-        command.args(["setpriv", "--pdeathsig", "KILL", "bash", "-c", line]);
+        let script = format!("{WAITS}{line}");
+        command.args(["setpriv", "--pdeathsig", "KILL", "bash", "-c", &script]);
         command.env("PATH", path);
         command.env("KUBECONFIG", self.path("pki/admin.kubeconfig"));
         command.envs(self.temporary.iter().map(|it| ("TMPDIR", it)));

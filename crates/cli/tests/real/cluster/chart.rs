@@ -23,10 +23,9 @@ mkdir FOLDER && cd FOLDER
 export HELM_CACHE_HOME=$PWD HELM_CONFIG_HOME=$PWD HELM_DATA_HOME=$PWD
 helm() { HELM "$@" 2>>said; }
 kubectl create namespace chart >/dev/null
-pause() { read -t 0.1 <> <(:) || :; }
 for kind in podmonitors prometheusrules; do
     kubectl apply --server-side --filename=OPERATOR/monitoring.coreos.com_$kind.yaml >/dev/null
-    until kubectl --namespace chart get $kind >/dev/null 2>&1; do pause; done
+    await kubectl --namespace chart get $kind >/dev/null 2>&1
 done
 dry="kubectl --namespace chart apply --server-side --dry-run=server"
 helm template throng DEPLOY/helm/throng --namespace chart --set networkPolicy.enabled=true \
@@ -40,13 +39,14 @@ done
 can() { kubectl --namespace chart auth can-i create jobs --as=user --as-group=throng >/dev/null; }
 if can; then exit 1; fi
 INSTALL
-until can; do pause; done
+await can
 kubectl --namespace chart get configmap throng-dashboards --output=name
 helm upgrade throng DEPLOY/helm/throng --namespace chart \
     --set networkPolicy.enabled=true --set dashboards.enabled=false >/dev/null
 kubectl --namespace chart get configmaps,networkpolicies --output=name
 helm uninstall throng --namespace chart >/dev/null
-while can; do pause; done
+cannot() { ! can; }
+await cannot
 kinds=roles,rolebindings,configmaps,networkpolicies,secrets
 echo left; kubectl --namespace chart get $kinds --output=name
 kubectl delete namespace chart --wait=false >/dev/null

@@ -63,7 +63,7 @@ kubectl label namespace NAME pod-security.kubernetes.io/enforce=restricted >/dev
 THRONG responder --listen udp:10.240.0.1:0,tcp:10.240.0.1:0 >responder &
 responder=$!
 trap 'kill $responder 2>/dev/null || :' EXIT
-until grep -q '10.240.0.1:' responder; do kill -0 $responder; read -t 0.05 <> <(:) || :; done
+await_of $responder grep -q '10.240.0.1:' responder
 server=$(grep -o '10.240.0.1:[0-9]*' responder | head -1)
 printf 'one.example. A\ntwo.example. A\nthree.example. A\n' >names
 fleet="THRONG fleet run --name NAME --namespace NAME --image throng:VERSION --agents 3"
@@ -243,14 +243,14 @@ fn attached(cluster: &Cluster) {
     // The API server hears of running pods when a busy kubelet comes to it.
     let run = "set -m\n$fleet --rate 100 --duration 5m --interval 1s --record record.json \
                >printed 2>first &\nmade=$!\n\
-               until grep -q '2.0 s ' first; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               await_of $made grep -q '2.0 s ' first\n\
                kill -KILL $made; wait $made || :\n\
-               for look in $(seq 600); do\n\
-               THRONG fleet status --namespace NAME >status; grep -q '3 of 3' status && break\n\
-               read -t 0.2 <> <(:) || :; done\n\
+               all_run() {\n\
+               THRONG fleet status --namespace NAME >status; grep -q '3 of 3' status; }\n\
+               await all_run\n\
                THRONG fleet attach NAME --namespace NAME --output out >printed 2>said &\n\
                made=$!\nset +m\n\
-               until grep -q '4.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               await_of $made grep -q '4.0 s ' said\n\
                kill -INT $made; code=0; wait $made || code=$?; echo $code >code\n";
     let (finished, folder) = shell(cluster, "fleet-attached", run);
     finished.succeeded();
@@ -284,7 +284,7 @@ fn attached(cluster: &Cluster) {
 fn interrupted(cluster: &Cluster) {
     let run = "set -m\n$fleet --rate 100 --duration 5m --interval 1s --record record.json \
                >printed 2>said &\nmade=$!\nset +m\n\
-               until grep -q '2.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               await_of $made grep -q '2.0 s ' said\n\
                kill -INT $made; code=0; wait $made || code=$?; echo $code >code\n";
     let (finished, folder) = shell(cluster, "fleet-interrupted", run);
     finished.succeeded();
@@ -299,8 +299,7 @@ fn interrupted(cluster: &Cluster) {
 fn interrupted_twice(cluster: &Cluster) {
     let run = "set -m\n$fleet --rate 100 --duration 5m --interval 1s --record record.json \
                >printed 2>said &\nmade=$!\nset +m\n\
-               says() { until grep -q \"$1\" said; do kill -0 $made; \
-               read -t 0.1 <> <(:) || :; done; }\n\
+               says() { await_of $made grep -q \"$1\" said; }\n\
                says '2.0 s '; kill -INT $made; says 'ending the run'; kill -INT $made\n\
                code=0; wait $made || code=$?; echo $code >code\n";
     let (finished, folder) = shell(cluster, "fleet-interrupted-twice", run);
@@ -311,7 +310,8 @@ fn interrupted_twice(cluster: &Cluster) {
 fn interrupted_early(cluster: &Cluster) {
     let run = "set -m\n$fleet --rate 100 --duration 5m >printed 2>said &\nmade=$!\nset +m\n\
                objects() { kubectl --namespace NAME get jobs,secrets,services --output=name; }\n\
-               until objects | grep -q job; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               has_job() { objects | grep -q job; }\n\
+               await_of $made has_job\n\
                kill -INT $made; code=0; wait $made || code=$?; echo $code >code\n";
     let (finished, folder) = shell(cluster, "fleet-interrupted-early", run);
     finished.succeeded();
@@ -369,7 +369,7 @@ mkdir bin
 own=$PATH
 printf '#!/bin/sh\nexec %s --as=user --as-group=throng "$@"\n' "$(which kubectl)" >bin/kubectl
 chmod +x bin/kubectl
-until bin/kubectl --namespace NAME auth can-i create jobs; do read -t 0.1 <> <(:) || :; done
+await bin/kubectl --namespace NAME auth can-i create jobs
 cp names names.txt
 # As OpenShift gives it to the pods of a namespace (SCC restricted).
 user_of_namespace='runAsUser: 1000730000\n\1runAsGroup: 0\n\1fsGroup: 1000730000'
@@ -387,7 +387,7 @@ made
 user @STATUS@
 user @ATTACH@
 made
-for look in $(seq 400); do over && break; read -t 0.3 <> <(:) || :; done
+await over
 rm record.json
 user @FETCH@
 made
@@ -405,18 +405,16 @@ user @STOP@
 const VIEWED: &str = r#"
 user="--namespace NAME --as=user --as-group=throng"
 kubectl apply --namespace NAME --kustomize DEPLOY/kubernetes >applied
-until kubectl $user auth can-i create pods --subresource=portforward >>applied; do
-    read -t 0.1 <> <(:) || :
-done
+await kubectl $user auth can-i create pods --subresource=portforward >>applied
 $fleet --rate 100 --duration 5m --interval 500ms --record record.json \
     --metrics 0.0.0.0:9350 --web 127.0.0.1:9351 >printed 2>said &
 made=$!
-pause() { kill -0 $made; read -t 0.1 <> <(:) || :; }
-until grep -q 'live page at ' said; do pause; done
+await_of $made grep -q 'live page at ' said
 FORWARD $user >forwarded 2>&1 &
 forward=$!
 trap 'kill $responder $forward 2>/dev/null || :' EXIT
-until grep -q ' -> 9350' forwarded && grep -q ' -> 9351' forwarded; do kill -0 $forward; pause; done
+await_of $forward grep -q ' -> 9350' forwarded
+await_of $forward grep -q ' -> 9351' forwarded
 curl --silent --show-error --no-buffer http://127.0.0.1:9351/events >events 2>curled &
 events=$!
 # As Prometheus discovers it for the PodMonitor.
@@ -430,7 +428,7 @@ are_up() {
         grep -q '^throng_queries_sent_total{.*} [1-9]' metrics &&
         [ "$(grep -c '^throng_agent_up{.*} 1$' metrics)" = 3 ]
 }
-until are_up; do pause; done
+await_of $made are_up
 kill -KILL $made; wait $made || :
 kubectl --namespace NAME exec job/NAME-lead -- throng fleet interrupt
 wait $events
@@ -679,10 +677,8 @@ with_quota() {
     shift 2
     kubectl --namespace NAME create quota small --hard=pods=$pods >/dev/null
     local known='--output=jsonpath={.status.hard.pods}'
-    for look in $(seq 300); do
-        test "$(kubectl --namespace NAME get quota small "$known")" = $pods && break
-        read -t 0.2 <> <(:) || :
-    done
+    is_known() { test "$(kubectl --namespace NAME get quota small "$known")" = $pods; }
+    await is_known
     "$@" --rate 100 --duration 1s >>printed 2>said-$row || code=$?
     echo $code >code-$row
     kubectl --namespace NAME delete quota small >/dev/null
@@ -739,10 +735,7 @@ without() {
     kubectl --namespace NAME create --filename=role-$number >>made
     kubectl --namespace NAME create rolebinding without-$number --role=without-$number \
         --user=without-$number >>made
-    for look in $(seq 300); do
-        kubectl --namespace NAME auth can-i $known --as=without-$number >>made && break
-        read -t 0.2 <> <(:) || :
-    done
+    await kubectl --namespace NAME auth can-i $known --as=without-$number >>made
     ${fleet/--name NAME/--name NAME-$number --kubectl ./as-$number} \
         --rate 10 --duration 1s >>printed 2>said-$number || code=$?
     echo $code >code-$number

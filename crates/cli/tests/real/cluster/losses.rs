@@ -52,7 +52,7 @@ pub(crate) const OF_CLUSTER: &[Case] = &[
 const BEGUN: &str = r#"
 $fleet --rate 100 --duration 5m --interval 1s --record record.json >printed 2>said &
 made=$!
-until grep -q ' 7.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done
+await_of $made grep -q ' 7.0 s ' said
 "#;
 /// Waits for its end.
 const ENDED: &str = "code=0; wait $made || code=$?; echo $code >code\n";
@@ -123,7 +123,7 @@ killed() {
         '--output=jsonpath={.items[*].status.containerStatuses[0].state.terminated.reason}' |
         grep -q OOMKilled
 }
-for look in $(seq 600); do killed && break; read -t 0.2 <> <(:) || :; done
+await killed
 $attach >printed 2>said || code=$?
 echo $code >code
 "#;
@@ -240,9 +240,9 @@ manifest --rate 100 --duration 5m --interval 1s |
     sed "0,/^\( *\)containers:/s##\1$lead\n&#" | kubectl create --filename=- >made
 $attach >printed 2>said &
 made=$!
-until grep -q ' 7.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done
+await_of $made grep -q ' 7.0 s ' said
 ip link set node2 down
-until grep -q 'was lost' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done
+await_of $made grep -q 'was lost' said
 ip link set node2 up
 "#;
 
@@ -262,7 +262,7 @@ fn node_is_cut_off(cluster: &Cluster) {
 fn api_server_is_killed(cluster: &Cluster) {
     let run = "$fleet --rate 100 --duration 12s --interval 1s --record record.json \
                >printed 2>said &\nmade=$!\n\
-               until grep -q ' 2.0 s ' said; do kill -0 $made; read -t 0.1 <> <(:) || :; done\n\
+               await_of $made grep -q ' 2.0 s ' said\n\
                touch ../n0/apiserver.again\n\
                pkill -KILL -x kube-apiserver\n";
     let (finished, folder) = shell(cluster, "fleet-without", &format!("{run}{ENDED}"));
