@@ -27,9 +27,12 @@ fn check_quiet(row: &Row) {
     let check = |run: &Run, name: &str| {
         timed::on_quiet_host(Quiet::VERDICT, || {
             let ran = run.run(None);
-            run.check_cause(name, &ran, None);
+            let disturbance = ran.disturbance();
+            // What others do meanwhile excuses what a hog of ours does.
+            let disturbed = disturbance.beyond(Quiet::VERDICT);
+            run.check_cause(name, &ran, disturbed.map(|_| Disturbed::Hogs(&[])));
             Attempt {
-                disturbance: ran.disturbance(),
+                disturbance,
                 outcome: run.check_verdict(name, &ran),
             }
         });
