@@ -266,8 +266,8 @@ impl EndedAfter {
     }
 
     /// Mean of the numbers, and their standard deviation as a share of it: 0 if all ended after the
-    /// same number, 0.58 if any number up to a limit was as likely, nearly 1 if each query ended its
-    /// connection by chance. None without queries.
+    /// same number, 0.58 if any number up to a limit was as likely, nearly 1 if each query ended
+    /// its connection by chance. None without queries.
     pub fn mean_and_deviation(&self) -> Option<(f64, f64)> {
         let mean = per(self.queries as f64, self.connections as f64);
         let mean_of_squares = per(self.queries_squared as f64, self.connections as f64);
