@@ -84,9 +84,10 @@ impl Finished {
         assert_eq!(self.code, Some(2), "{line}\n{}\n{stderr}", self.stdout);
         assert_eq!(self.stdout, "", "{line}");
         // A command first removes what one that was killed has left, another test's too, and
-        // says so.
-        let is_of_others = |line: &&str| line.starts_with("removed the network namespace");
-        let mut lines = stderr.lines().skip_while(is_of_others);
+        // says so; where connecting takes long, it says how far it is.
+        let before = ["removed the network namespace", "connecting: "];
+        let is_before = |line: &&str| before.iter().any(|start| line.starts_with(start));
+        let mut lines = stderr.lines().skip_while(is_before);
         let error = lines.next().and_then(|line| line.strip_prefix("error: "));
         let error = error.unwrap_or_else(|| panic!("{line}: no error in {stderr}"));
         let hint = lines.next().map_or("", |hint| {
