@@ -242,6 +242,9 @@ symptoms! {
     /// A worker used its CPU (97 % in the closed loop, 90 % when late in the open loop), or
     /// waited for it 10 % of the time (5 % when late). Of several agents, each is late by itself.
     out_of_cpu: OutOfCpu = generator::out_of_cpu;
+    /// The kernel gave 30 % of the connections a local port that was in TIME_WAIT, and a worker
+    /// that used 90 % of its CPU hardly sent in a tenth of the time.
+    ports_recycled: PortsRecycled = generator::ports_recycled;
     /// The target is on this host and waited for a CPU 5 % of the time, while other processes than
     /// the generator and servers behind the target used CPUs: 0.1 or more, and a quarter of what
     /// the target waited.

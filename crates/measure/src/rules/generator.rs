@@ -27,6 +27,7 @@ pub(super) const LOOK_AT_INTERFACE: &str = "ip -s link; ip route";
 /// Where the rules on what leaves this host are; a route may prohibit it too.
 pub(super) const LOOK_AT_RULES: &str = "nft list ruleset; iptables -S OUTPUT; ip route";
 
+const PORTS: &str = "source ports";
 const CPU: &str = "generator's CPU";
 const CPU_MATTERS: &str =
     "a generator without CPU time to spare measures itself: rate and latency are its own";
@@ -66,6 +67,29 @@ pub(super) fn out_of_cpu(symptoms: &Symptoms<'_>) -> Option<Finding> {
     };
     let diagnosis = Diagnosis::new(CPU, State::Problem, seen, CPU_MATTERS);
     Some(diagnosis.cure(Cure::words(advice)).into())
+}
+
+/// Connections that had to wait for local ports.
+pub(super) fn ports_recycled(symptoms: &Symptoms<'_>) -> Option<Finding> {
+    let (it, figures) = (symptoms.ports_recycled.as_ref()?, &symptoms.figures);
+    let seen = format!(
+        "{} got a local port that an earlier one had left a moment before, as the others were in \
+         use: the kernel searches for one at each connect, so that {} used {} of its CPU and \
+         hardly sent in {} of the time",
+        counted(it.recycled, "connection"),
+        figures.record.worker_name(it.worker),
+        percent(it.busy),
+        percent(it.slow)
+    );
+    let matters = "each connection to one target needs a port of its own on each source address; \
+                   Linux takes every other one first, and one in TIME_WAIT after a second";
+    // The kernel takes those in TIME_WAIT already.
+    let more = resources(figures, true).into_iter().take(2);
+    let diagnosis = Diagnosis::new(PORTS, State::Problem, seen, matters).cures(more);
+    Some(
+        Finding::from(diagnosis)
+            .advising("give the clients more source addresses: --local-address"),
+    )
 }
 
 pub(super) fn busy_worker(symptoms: &Symptoms<'_>) -> Option<Finding> {
@@ -225,7 +249,7 @@ pub(super) fn no_resources(symptoms: &Symptoms<'_>) -> Option<Finding> {
     );
     let (topic, matters, advice) = match it.are_ports {
         true => (
-            "source ports",
+            PORTS,
             "each connection to one target needs a port of its own on each source address; closed \
              ones keep theirs for 60 s",
             "give the clients more source addresses: --local-address",

@@ -239,11 +239,15 @@ static OUTAGES: &[Rule] = rules! {
 static GENERATOR: &[Rule] = rules! {
     "no resources" says(generator::no_resources) if [NoResources] => Generator, in_every_verdict(),
         does_not_know("what the target would do with all clients");
+    "local ports used again" says(generator::ports_recycled) if [PortsRecycled] => Generator,
+        unless(&[RateHeld]), in_every_verdict(),
+        does_not_know("what the target does with more connections");
     "CPU quota" says(host::quota_used) if [QuotaUsed] => Generator,
         unless(&[RateHeld, FewSlots]),
         does_not_know("what the target does while the generator runs");
     "worker out of CPU" says(generator::out_of_cpu) if [OutOfCpu] => Generator,
-        unless(&[LossesBeyondGenerator]), does_not_know("what the target can do beyond this rate");
+        silent_if(&[PortsRecycled]), unless(&[LossesBeyondGenerator]),
+        does_not_know("what the target can do beyond this rate");
     "worker busy" says(generator::busy_worker) if [BusyWorker];
     "queries left late" says(generator::late_sends) if [LateSends] => Generator,
         unless(&[LossesBeyondGenerator]), does_not_know("what kept the worker from running");
@@ -370,7 +374,8 @@ static LOAD: &[Rule] = rules! {
         does_not_know("how the server does with names and types that it has");
     "few responses are far late" says(tail::far_tail) if [FarTail, RateHeld] => Unknown,
         does_not_know("what in the target held them up");
-    "late responses beside others" says(tail::far_tail) if [FarTail], in_every_verdict();
+    "late responses beside others" says(tail::far_tail) if [FarTail],
+        silent_if(&[PortsRecycled]), in_every_verdict();
     "servers left for others" says(tail::failovers) if [Failovers, RateHeld] => Unknown,
         does_not_know("whether the servers or the path to them failed");
     "some servers left for others" says(tail::failovers) if [Failovers], in_every_verdict();

@@ -18,6 +18,11 @@ use crate::scenario::Arrival;
 const BUSY_SHARE_MAX: f64 = 0.97;
 /// From this share of its CPU on, a worker may soon be the limit.
 const BUSY_WARNING: f64 = 0.9;
+/// From this share of the connections on, ports that are used again are most that there are.
+const RECYCLED_MIN: f64 = 0.3;
+/// In this share of the time a worker sends this many times less than in its fastest quarter.
+const SLOW_MIN: f64 = 0.1;
+const SLOWER: u64 = 5;
 /// Share of the time that a closed loop's worker may wait for its CPU before it shapes the result.
 pub(super) const CPU_WAIT_SHARE_MAX: f64 = 0.10;
 /// Share of the time from which on waiting for its CPU accounts for queries that left late.
@@ -123,6 +128,38 @@ pub(super) fn busy_worker(figures: &Figures<'_>) -> Option<BusyWorker> {
     out_of_cpu(figures)
         .is_none()
         .then_some(BusyWorker { worker, busy })
+}
+
+/// Local ports that the kernel gave to new connections while earlier ones still had them in
+/// TIME_WAIT (`TcpExt.TWRecycled`), and looked for them at length.
+pub(crate) struct PortsRecycled {
+    pub(crate) recycled: u64,
+    pub(crate) worker: usize,
+    pub(crate) busy: f64,
+    /// Share of the time in which the worker was slow.
+    pub(crate) slow: f64,
+}
+
+/// Where most ports are in use, each connect(2) looks at all of them: the worker is busy and hardly
+/// sends until some have been left for a second, and sends as fast as before then.
+pub(super) fn ports_recycled(figures: &Figures<'_>) -> Option<PortsRecycled> {
+    let record = figures.record;
+    let (worker, busy) = figures.busiest_worker().filter(|it| it.1 >= BUSY_WARNING)?;
+    let recycled = record.network.kernel_counter("TcpExt.TWRecycled");
+    let opened = record.connections().established;
+    let are_most = figures.connects_over_tcp() && recycled as f64 >= RECYCLED_MIN * opened as f64;
+    let bins = record.timeline.as_ref().filter(|_| are_most)?.bins();
+    let mut sent: Vec<u64> = bins.iter().map(|it| it.sent).collect();
+    sent.sort_unstable();
+    let usual = sent.get(sent.len() * 3 / 4)?;
+    let slow = sent.iter().take_while(|it| SLOWER * **it < *usual).count();
+    let slow = per(slow as f64, sent.len() as f64);
+    (slow >= SLOW_MIN).then_some(PortsRecycled {
+        recycled,
+        worker,
+        busy,
+        slow,
+    })
 }
 
 /// Queries that left late though no worker was out of CPU; the figures are those of the latest
