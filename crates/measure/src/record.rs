@@ -627,6 +627,14 @@ impl RunRecord {
         all
     }
 
+    /// Queries of the warm-up that were answered so late that they held their slots of a closed
+    /// loop for half of the measured part or longer.
+    pub fn answered_after_warmup(&self) -> u64 {
+        let late = self.warmup.distributions.latency.buckets();
+        let late = late.filter(|(low, ..)| 2 * low >= self.measured_ns);
+        late.map(|(_, _, number)| number).sum()
+    }
+
     /// Service time of all queries but the first of each connection, warm-up included.
     pub fn later_queries(&self) -> Histogram {
         let mut all = self.warmup.distributions.service.clone();

@@ -345,8 +345,8 @@ symptoms! {
     /// explains them; or those in 90 % of the slots were lost within 0.1 s, and nothing came back
     /// afterwards.
     slots_exhausted: SlotsExhausted = losses::slots_exhausted;
-    /// Queries that were lost in the warm-up held at least 1 % of the slots of the closed loop.
-    /// Much: 10 %.
+    /// Queries of the warm-up that were lost, or answered after half of the measured part or later,
+    /// held at least 1 % of the slots of the closed loop. Much: 10 %.
     slots_stuck: SlotsStuck = losses::slots_stuck, much if SlotsStuck::are_many;
     /// Latency grew, queries queued at the target, or more were lost with more load: the target
     /// did not keep up.

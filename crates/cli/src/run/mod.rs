@@ -74,7 +74,8 @@ fn was_in_vain(record: &RunRecord) -> bool {
     if record.asks_nothing() {
         return record.connections_opened() == 0;
     }
-    let is_stuck = record.total.counts.offered == 0 && record.warmup.counts.lost() > 0;
+    let held = record.warmup.counts.lost() + record.answered_after_warmup();
+    let is_stuck = record.total.counts.offered == 0 && held > 0;
     let tried = record.total.counts.offered > 0 || record.connections().attempted > 0 || is_stuck;
     tried && record.total.counts.responses == 0
 }

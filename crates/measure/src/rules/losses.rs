@@ -6,7 +6,8 @@ use super::generator::{LOOK_AT_INTERFACE, LOOK_AT_RULES, resources};
 use super::host::cpus_for_target;
 use super::path::{long_segments, who_rejects};
 use super::phrases::{
-    larger_server_buffers, lift_rate_limits, lower_rate, plain, rate_below_limit, smaller_answers,
+    larger_server_buffers, lift_rate_limits, list, lower_rate, plain, rate_below_limit,
+    smaller_answers,
 };
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
@@ -533,13 +534,16 @@ pub(super) fn slots_held(symptoms: &Symptoms<'_>) -> Option<Finding> {
 /// Slots that queries of the warm-up hold.
 pub(super) fn slots_stuck(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.slots_stuck.as_ref()?, &symptoms.figures);
+    let timeout = latency(figures.record.scenario.timeout_ns as f64);
+    let ends = list(vec![
+        (it.lost, format!("timed out after {timeout} each")),
+        (it.late, "were answered too late to be of use".into()),
+    ]);
     let seen = format!(
-        "{} of {} outstanding slots were held by queries of the warm-up that got no response ({} \
-         timed out after {} each): the other slots alone were measured",
+        "{} of {} outstanding slots were held by queries of the warm-up that got no response in \
+         time ({ends}): the other slots alone were measured",
         decimal(it.stuck, 0),
-        count(it.slots),
-        count(it.lost),
-        latency(figures.record.scenario.timeout_ns as f64)
+        count(it.slots)
     );
     let matters = "what the warm-up lost is in no figure of the result, and the rate is that of \
                    fewer slots than asked for";

@@ -251,10 +251,11 @@ pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
     if let (0, Some(failure)) = (counts.offered, failed_script) {
         return format!("no query was sent: the script of every client failed: {failure}");
     }
-    let stuck = figures.record.warmup.counts.lost();
+    let warmup = &figures.record.warmup.counts;
+    let stuck = warmup.lost() + figures.record.answered_after_warmup();
     if counts.offered == 0 && stuck > 0 {
         return format!(
-            "no query was sent: {} of the warm-up got no response, and held all slots",
+            "no query was sent: {} of the warm-up got no response in time, and held all slots",
             counted(stuck, "query")
         );
     }

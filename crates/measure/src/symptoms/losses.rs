@@ -737,11 +737,12 @@ fn lost_at_once_ns(figures: &Figures<'_>, slots: u64) -> Option<u64> {
     Some(first? as u64 * width_ns)
 }
 
-/// Slots of a closed loop that queries of the warm-up hold, which got no response.
+/// Slots of a closed loop that queries of the warm-up hold, which got no response, or a late one.
 pub(crate) struct SlotsStuck {
     pub(crate) stuck: f64,
     pub(crate) slots: u64,
     pub(crate) lost: u64,
+    pub(crate) late: u64,
 }
 
 impl SlotsStuck {
@@ -754,9 +755,15 @@ pub(super) fn slots_stuck(figures: &Figures<'_>) -> Option<SlotsStuck> {
     let slots = figures.outstanding?;
     let lost = figures.record.warmup.counts.timeouts;
     let of_run = figures.answered_in_flight() + figures.held_by_lost();
-    let stuck = (figures.in_flight - of_run).clamp(0.0, lost as f64);
+    let late = figures.record.answered_after_warmup();
+    let stuck = (figures.in_flight - of_run).clamp(0.0, (lost + late) as f64);
     let is_shown = stuck >= HELD_MIN * slots as f64 && stuck > 0.0;
-    is_shown.then_some(SlotsStuck { stuck, slots, lost })
+    is_shown.then_some(SlotsStuck {
+        stuck,
+        slots,
+        lost,
+        late,
+    })
 }
 
 fn of_burst(figures: &Figures<'_>) -> Option<(u64, u64)> {

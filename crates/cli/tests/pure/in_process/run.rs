@@ -145,3 +145,27 @@ fn no_response_at_all_is_exit_code_1_with_the_whole_result() {
     let counts = RunRecord::from_json(&json).unwrap().total.counts;
     assert_eq!((counts.sent, counts.timeouts), (5, 5));
 }
+
+/// Latency that grows is a drift: the verdict and the course of the same result say so together.
+#[test]
+fn verdict_and_course_agree_on_latency_that_grows() {
+    let flags = "run --driver sim --quiet --details --random-labels a.test --duration 10s";
+    for (rate, grows) in [(990, false), (1_002, true), (1_020, true), (1_200, true)] {
+        let text = throng(&format!("{flags} --ceiling 1000 --rate {rate}")).succeeded();
+        let lines = ["latency grew from", "no drift", "drift: p50 rises"];
+        let said = lines.map(|line| text.contains(line));
+        assert_eq!(said, [grows, !grows, grows], "{rate}: {text}");
+    }
+}
+
+/// A target that answers nothing until the run is over: all slots are held from the warm-up on.
+#[test]
+fn slots_that_the_warm_up_holds_to_the_end_are_said_and_are_exit_code_1() {
+    let flags = "run --driver sim --quiet --outstanding 1000 --warmup 1s --duration 2s";
+    let said = "1,000 queries of the warm-up got no response in time, and held all slots";
+    for stall in ["--timeout 5s --stall at=0s,for=4s", "--timeout 5s --loss 1"] {
+        let text = throng(&format!("{flags} {stall} --format json")).ended_with(1);
+        let evidence = RunRecord::from_json(&text).unwrap().verdict.evidence;
+        assert!(evidence[0].contains(said), "{stall}: {evidence:#?}");
+    }
+}

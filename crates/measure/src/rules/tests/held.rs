@@ -104,10 +104,10 @@ fn stuck(slots: u64) -> RunRecord {
 #[test]
 fn slots_that_the_warm_up_lost_are_said_and_none_of_the_servers() {
     let evidence = "958 of 1,000 outstanding slots were held by queries of the warm-up that got no \
-                    response";
+                    response in time (958 timed out after";
     judged(&stuck(958), Limit::Outstanding, evidence, "--timeout");
     // All of them: nothing was sent.
-    let evidence = "no query was sent: 1,000 queries of the warm-up got no response";
+    let evidence = "no query was sent: 1,000 queries of the warm-up got no response in time";
     judged(
         &stuck(1_000),
         Limit::Unknown,
