@@ -246,6 +246,8 @@ fn every_command_of_the_documents_runs_as_it_stands_there() {
     let failed: Vec<String> = failed
         .flat_map(|it| failures(it, &network, &root, again))
         .collect();
+    // What a `lab down` has not ended that was interrupted itself.
+    network.shell(folder.folder(), "throng lab down --all", again);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
