@@ -30,9 +30,9 @@ const SHOWN_AFTER_MIN: usize = 3;
 const PRIORITY: i32 = -15;
 /// The same of a verdict that was left open.
 const DECIDING_ATTEMPTS_MAX: u32 = 5;
-/// How long rows are repeated until their host was quiet: twice what all take once that two CPU
-/// hogs leave open, 70 to 85 rows.
-const TIME_TO_DECIDE: Duration = Duration::from_secs(200);
+/// How long rows are repeated until their host was quiet: a little longer than all take once that
+/// two CPU hogs leave open, 70 to 85 rows.
+const TIME_TO_DECIDE: Duration = Duration::from_secs(120);
 
 /// How a row ended over one transport.
 struct Cell {
