@@ -75,13 +75,21 @@ pub const DROPS: [&str; 5] = [
     "connections.failed",
     "clients.tcp_gave_up",
 ];
-/// Counters of queries for which the servers behind it could not be asked, or did not answer.
-pub const UPSTREAM_FAILURES: [&str; 5] = [
-    "upstream.timeouts",
-    "upstream.checks_failed",
+/// Counter of the checks of servers behind it that failed.
+const CHECKS_FAILED: &str = "upstream.checks_failed";
+/// Counters of queries that it did not pass on to them.
+const NOT_PASSED_ON: [&str; 3] = [
     "upstream.send_errors",
     "upstream.rejected",
     "queries.nobody",
+];
+/// Counters of queries that the servers behind it did not answer, or did not get.
+pub const UPSTREAM_FAILURES: [&str; 5] = [
+    "upstream.timeouts",
+    CHECKS_FAILED,
+    NOT_PASSED_ON[0],
+    NOT_PASSED_ON[1],
+    NOT_PASSED_ON[2],
 ];
 /// Counters of what is lost before a program reads it, and of programs that end.
 pub const PROGRAM_LOSSES: [&str; 5] = [
@@ -238,6 +246,22 @@ impl<'a> QueryUse<'a> {
             was_reset: queries.resets > 0,
             is_whole: is_told(queries.samples.first()) && is_told(queries.samples.last()),
         })
+    }
+
+    /// True if checks whether the servers behind it answer failed.
+    pub(crate) fn has_failed_checks(&self) -> bool {
+        self.upstream_failed(&[CHECKS_FAILED]) > 0
+    }
+
+    /// Queries that it did not pass on to servers behind it.
+    pub(crate) fn not_passed_on(&self) -> u64 {
+        self.upstream_failed(&NOT_PASSED_ON)
+    }
+
+    fn upstream_failed(&self, names: &[&str]) -> u64 {
+        let failures = self.upstream_failures.iter();
+        let named = failures.filter(|(name, _)| names.contains(name));
+        named.map(|(_, number)| number).sum()
     }
 
     /// The name of its product, or of the source.

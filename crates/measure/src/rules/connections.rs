@@ -8,9 +8,7 @@ use crate::interval::per;
 use crate::notation::{count, counted, decimal, latency, share};
 use crate::observation::ProgramUse;
 use crate::scenario::{Transport, Transports};
-use crate::symptoms::connections::{
-    DELAYED, Unserved, UnservedClients, are_acknowledged_at_once, turned_away,
-};
+use crate::symptoms::connections::{DELAYED, Unserved, UnservedClients, turned_away};
 use crate::symptoms::{Figures, Symptoms};
 
 /// Why clients that are not served matter.
@@ -500,8 +498,7 @@ pub(super) fn delayed_acknowledgements(symptoms: &Symptoms<'_>) -> Option<Findin
              of the handshake, or a length in a segment of its own"
         }
     };
-    // Where all are, it waits for something else.
-    let quickack = (!are_acknowledged_at_once(record)).then(|| Cure::throng("--tcp-quickack"));
+    let quickack = (!it.are_acknowledged_at_once).then(|| Cure::throng("--tcp-quickack"));
     let diagnosis = Diagnosis::new("delayed acknowledgements", State::Warning, seen, matters)
         .cures(quickack)
         .cure(Cure::words(

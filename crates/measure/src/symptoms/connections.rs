@@ -483,6 +483,8 @@ pub(crate) struct DelayedAcknowledgements {
     /// Where nearly all wait: how long half of the connections took to open, handshakes included.
     /// A target that takes as long for each query looks the same.
     pub(crate) all_opened_in_ns: Option<u64>,
+    /// This host acknowledges at once already: they wait for something else.
+    pub(crate) are_acknowledged_at_once: bool,
     are_most: bool,
 }
 
@@ -513,11 +515,12 @@ pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedA
     let fast = number_in(service, &(0..FASTER.start));
     let are_some_fast = per(fast as f64, service.count() as f64) >= FAST_MIN;
     let delayed_share = per(delayed as f64, service.count() as f64);
+    let are_acknowledged_at_once = are_acknowledged_at_once(record);
     // Handshakes show that neither is the target slow: in theirs it computes more.
     let all_opened_in_ns = opened_in(&times)
         .zip(connect_ns.filter(|_| is_near && delayed_share >= ALL_DELAYED))
         .map(|(handshake_ns, connect_ns)| connect_ns + handshake_ns)
-        .filter(|opened_ns| *opened_ns < FASTER.start && !are_acknowledged_at_once(record));
+        .filter(|opened_ns| *opened_ns < FASTER.start && !are_acknowledged_at_once);
     let are_most =
         all_opened_in_ns.is_some() || is_near && are_some_fast && delayed_share >= MOST_DELAYED;
     let is_peak = delayed >= PEAK * beside && (p50_ns < FASTER.start || are_most);
@@ -527,6 +530,7 @@ pub(super) fn delayed_acknowledgements(figures: &Figures<'_>) -> Option<DelayedA
         p50_ns,
         queries_each,
         all_opened_in_ns,
+        are_acknowledged_at_once,
         are_most,
     })
 }
@@ -542,7 +546,7 @@ fn opened_in(times: &ConnectionTimes) -> Option<u64> {
 }
 
 /// True if this host acknowledges what comes on all of the run's connections at once.
-pub(crate) fn are_acknowledged_at_once(record: &RunRecord) -> bool {
+fn are_acknowledged_at_once(record: &RunRecord) -> bool {
     // Of several groups, those with connections.
     let streams = record
         .asked

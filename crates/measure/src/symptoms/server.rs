@@ -7,8 +7,7 @@ use super::losses;
 use super::service;
 use super::unserved::{never_connected, unserved_by_source};
 use crate::interval::per;
-use crate::observation::DROPS;
-use crate::observation::{ProgramUse, QueryUse};
+use crate::observation::{DROPS, ProgramUse, QueryUse};
 use crate::timeline::{Outage, OutageKind};
 
 /// From this share of what it may use on, the CPU of a server is the limit.
@@ -289,16 +288,9 @@ pub(super) fn upstream(figures: &Figures<'_>) -> Option<ServerUpstream> {
     let server = figures.servers.first()?;
     let queries = server.upstream_queries?;
     let share = per(queries, server.queries);
-    // Those to which a server asks on its own at its start do not matter.
-    let unasked = [
-        "upstream.send_errors",
-        "upstream.rejected",
-        "queries.nobody",
-    ];
-    let failures = server.upstream_failures.iter();
-    let unasked = failures.filter(|(name, _)| unasked.contains(name));
-    let unasked: u64 = unasked.map(|(_, number)| *number).sum();
-    let matters = share.max(per(unasked as f64, server.queries)) >= SENT_ON;
+    // Few are those that it asks on its own account, such as a root server at its start.
+    let not_passed_on = per(server.not_passed_on() as f64, server.queries);
+    let matters = share.max(not_passed_on) >= SENT_ON;
     matters.then(|| ServerUpstream {
         queries,
         share,
@@ -327,9 +319,7 @@ fn is_in_their_outage(figures: &Figures<'_>, server: &QueryUse<'_>) -> bool {
     };
     // Those that come evenly in it wait for half of it on average, others in the same scrape less.
     let waited_s = server.upstream_s_worst.unwrap_or(0.0);
-    let mut failures = server.upstream_failures.iter();
-    let is_down = failures.any(|(name, _)| *name == "upstream.checks_failed");
-    is_down || waited_s * 1e9 >= OF_OUTAGE * longest_ns as f64
+    server.has_failed_checks() || waited_s * 1e9 >= OF_OUTAGE * longest_ns as f64
 }
 
 pub(crate) struct ServerCache {
