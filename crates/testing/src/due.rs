@@ -7,7 +7,7 @@
 
 use measure::RunRecord;
 
-/// Checks that so many queries were due in the measured run, and that the end of the run is all
+/// Checks that this many queries were due in the measured run, and that the end of the run is all
 /// that kept any of them from being sent.
 #[track_caller]
 pub fn assert_offered(record: &RunRecord, due: u64) {

@@ -113,8 +113,8 @@ pub(crate) struct Differences {
     pub(crate) wrong: Vec<String>,
     /// Unless the fault came late or the host was busy.
     pub(crate) doubtful: Vec<String>,
-    /// What is wrong with the verdict, unless the host was busy. That it names the host is no
-    /// reason to take it: who always does would never be found out.
+    /// What is wrong with the verdict, unless the host was busy. One that names the host is not
+    /// taken for right: a verdict that always does would pass.
     pub(crate) verdict: Option<String>,
 }
 

@@ -40,7 +40,7 @@ impl Host {
     }
 
     /// What the hypervisor has taken since, and how long any thread of the host waited for a CPU:
-    /// all of the time if nobody knows.
+    /// all of the time if that is unknown.
     pub(crate) fn disturbance(&self) -> Disturbance {
         let waited_s = Host::now().waited_s.zip(self.waited_s);
         let waited_s = waited_s.map(|(now, before)| now - before);

@@ -73,8 +73,8 @@ pub(super) fn losses_of_some_clients(figures: &Figures<'_>) -> Option<LossesOfSo
     })
 }
 
-/// True if most was lost while nothing came back: of what comes at once afterwards, a buffer has
-/// room for those that come first, whoever they are.
+/// True if most was lost while nothing came back: a buffer has room for the first of what comes at
+/// once afterwards, which may be those of any client.
 fn are_of_outages(figures: &Figures<'_>) -> bool {
     let lost: u64 = figures.outages.each.iter().map(|it| it.lost).sum();
     2 * lost > number_lost(figures)

@@ -34,7 +34,8 @@ fn files_and_ports_that_ran_out_have_their_commands() {
 }
 
 /// Ten seconds over TCP with a connection for each query: a worker that used this share of its CPU
-/// and hardly sent in so many tenths of the time, and connections with ports that were used again.
+/// and hardly sent in this many tenths of the time, and connections with ports that were used
+/// again.
 fn recycled(number: u64, slow_tenths: u64, busy: f64) -> RunRecord {
     let mut record = saturated();
     record.scenario.transport = Transport::Tcp.into();
