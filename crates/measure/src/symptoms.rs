@@ -392,6 +392,8 @@ symptoms! {
     server_stopped: ServerStopped = server::stopped;
     /// The UDP sockets of an observed server dropped datagrams, in a run over UDP or QUIC.
     server_datagrams_dropped: ServerDatagramsDropped = server::datagrams_dropped;
+    /// The network interface of an observed server's pod dropped packets to it.
+    server_interface_dropped: ServerInterfaceDropped = server::interface_dropped;
     /// The listen queue of an observed server overflowed, in a run over TCP.
     server_listen_overflow: ServerListenOverflow = server::listen_overflow;
     /// An observed server counted fewer TCP clients at once than asked, while clients got

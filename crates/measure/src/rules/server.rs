@@ -250,10 +250,6 @@ pub(super) fn datagrams_dropped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
             program.name(),
             counted(program.udp_drops, "datagram")
         );
-        if program.interface_drops > 0 {
-            let packets = counted(program.interface_drops, "packet");
-            seen.push_str(&format!("; the interface of its pod dropped {packets}"));
-        }
         if let Some(octets) = program.udp_buffer_bytes {
             seen.push_str(&format!("; the smallest takes {} bytes", count(octets)));
         }
@@ -264,6 +260,23 @@ pub(super) fn datagrams_dropped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
             .cures(larger_server_buffers())
             .cure(Cure::named(format!("udp-receive-buffer {BUFFER_OCTETS};")))
             .cure(Cure::new(Place::UnboundConf, "so-rcvbuf: 16m"))
+    })
+}
+
+pub(super) fn interface_dropped(symptoms: &Symptoms<'_>) -> Vec<Finding> {
+    let programs = symptoms.server_interface_dropped.as_ref();
+    each(symptoms, programs, |program, _| {
+        let seen = format!(
+            "the network interface of the pod of {} dropped {} to it",
+            program.name(),
+            counted(program.interface_drops, "packet")
+        );
+        let matters = "packets that are dropped before the pod reads them are lost queries, or \
+                       segments that come again later";
+        Diagnosis::new("interface of the server", State::Problem, seen, matters).cure(Cure::words(
+            "look at the network of its node: ip -s link, limits on the pod's bandwidth, and the \
+             queue of its interface (txqueuelen)",
+        ))
     })
 }
 

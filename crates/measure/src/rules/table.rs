@@ -338,6 +338,8 @@ static SERVERS: &[Rule] = rules! {
     "server stopped" says_each(server::stopped) if [ServerStopped], in_every_verdict();
     "server's receive buffers full" says_each(server::datagrams_dropped)
         if [ServerDatagramsDropped], in_every_verdict();
+    "server's interface drops" says_each(server::interface_dropped)
+        if [ServerInterfaceDropped], in_every_verdict();
     "server's listen queue full" says_each(server::listen_overflow) if [ServerListenOverflow],
         in_every_verdict();
     "server's TCP clients" says(server::tcp_clients) if [ServerTcpClients], in_every_verdict();

@@ -108,9 +108,9 @@ of_programs! {
     stopped: ServerStopped = |_, _, it| it.stopped.0 > 0;
     /// Servers whose UDP sockets dropped datagrams, in a run that sends any.
     datagrams_dropped: ServerDatagramsDropped =
-        |figures, _, it| {
-            it.udp_drops > 0 && figures.has_datagrams() || it.interface_drops > 0
-        };
+        |figures, _, it| it.udp_drops > 0 && figures.has_datagrams();
+    /// Servers in a pod whose network interface dropped packets.
+    interface_dropped: ServerInterfaceDropped = |_, _, it| it.interface_drops > 0;
     /// Servers whose listen queue overflowed, in a run that connects over TCP.
     listen_overflow: ServerListenOverflow =
         |figures, _, it| it.listen_overflows > 0 && figures.connects_over_tcp();

@@ -41,6 +41,20 @@ fn full_sockets_of_the_server_are_counted_there() {
     assert!(!cures.contains(&"so-rcvbuf: 16m"), "{cures:?}");
 }
 
+/// Those of its interface are no sign that it reads too slowly.
+#[test]
+fn packets_that_the_interface_of_a_pod_drops_are_said_by_themselves() {
+    let drops = [("group.receive_dropped", SeriesKind::Counter, 7.0)];
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let mut record = saturated();
+        record.scenario.transport = transport.into();
+        let record = observing(record, &[program(0.5, 0.3, &drops)]);
+        tells(&record, &["dropped 70 packets to it"]);
+        told(&record, "interface of the server").problem("70 packets", "ip -s link");
+        assert!(found_on(&record, "receive buffers of the server").is_none());
+    }
+}
+
 /// What a server behind the target understands does nothing for the target's sockets.
 #[test]
 fn cures_are_those_of_the_program_whose_sockets_were_full() {
