@@ -185,7 +185,8 @@ symptoms! {
     server_queries_dropped: ServerQueriesDropped = server::queries_dropped,
         much if ServerQueriesDropped::explain_losses;
     /// Connections that the generator closed because the target broke a rule of the protocol.
-    /// Much: more than one a client, or 0.1 % of the queries lost with them and half of all lost.
+    /// Much: more than one a client and 0.1 % of the connections, or 0.1 % of the queries lost with
+    /// them; and half of all lost.
     rules_broken: RulesBroken = connections::rules_broken, much if RulesBroken::are_cause;
     /// Responses ceased after latency had grown to half of the timeout, and came late from then on.
     timeout_outgrown: TimeoutOutgrown = losses::timeout_outgrown;

@@ -329,9 +329,12 @@ impl RulesBroken {
 }
 
 pub(super) fn rules_broken(figures: &Figures<'_>) -> Option<RulesBroken> {
-    let counts = figures.counts;
-    let closed = figures.record.connections().closed_for_violation.total();
-    let is_habit = closed > figures.record.scenario.clients;
+    let (counts, scenario) = (figures.counts, &figures.record.scenario);
+    let connections = figures.record.connections();
+    let closed = connections.closed_for_violation.total();
+    // Of connections that are short anyway, a few that end early do not set the rate.
+    let usable = scenario.usable(&connections) as f64;
+    let is_habit = closed > scenario.clients && closed as f64 > LOSS_MAX * usable;
     let lost = counts.connection_losses;
     let is_much = is_habit || significance::is_above(lost, counts.sent, LOSS_MAX);
     // Clients without a connection send nothing, which is no outage of the target's.
