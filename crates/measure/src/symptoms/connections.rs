@@ -52,16 +52,19 @@ pub(super) fn listen_queue_full(figures: &Figures<'_>) -> Option<ListenQueueFull
     if !figures.connects_over_tcp() {
         return None;
     }
-    let overflows = match figures.target_is_local() {
+    let timed_out = record.connections().failed.timed_out;
+    let times = record.connection_times().tcp_connect;
+    let (shortest, longest) = (times.min_ns().unwrap_or(0), times.max_ns().unwrap_or(0));
+    let is_again = longest >= SYN_AGAIN_NS && shortest < SYN_AGAIN_NS / 4;
+    // The kernel counts those of all programs in the network namespace: of this run, each delays a
+    // connection or loses what it carries.
+    let may_be_of_run = is_again || waited(figures) > 0 || figures.unanswered() > 0;
+    let overflows = match figures.target_is_local() && may_be_of_run {
         true => record.network.kernel_counter("TcpExt.ListenOverflows"),
         false => 0,
     };
     let modelled = record.simulation.as_ref().map(|it| it.network.syns_dropped);
     let syns_dropped = modelled.unwrap_or(0).max(overflows);
-    let timed_out = record.connections().failed.timed_out;
-    let times = record.connection_times().tcp_connect;
-    let (shortest, longest) = (times.min_ns().unwrap_or(0), times.max_ns().unwrap_or(0));
-    let is_again = longest >= SYN_AGAIN_NS && shortest < SYN_AGAIN_NS / 4;
     (syns_dropped > 0 || timed_out > 0 || is_again).then(|| ListenQueueFull {
         syns_dropped,
         timed_out,
