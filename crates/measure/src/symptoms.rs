@@ -238,8 +238,9 @@ symptoms! {
     target_throttled: TargetThrottled = host::target_throttled, much if TargetThrottled::is_much;
     /// The target and observed servers behind it used 95 % of the CPUs that they have in common.
     service_cpu_used_up: ServiceCpuUsedUp = service::cpu_used_up;
-    /// Connection attempts that failed for lack of files, memory or ports on this host.
-    no_resources: NoResources = generator::no_resources;
+    /// Connection attempts that failed for lack of files, memory or ports on this host. Much: over
+    /// 0.1 % of all attempts.
+    no_resources: NoResources = generator::no_resources, much if NoResources::are_many;
     /// A worker used its CPU (97 % in the closed loop, 90 % when late in the open loop), or
     /// waited for it 10 % of the time (5 % when late). Of several agents, each is late by itself.
     out_of_cpu: OutOfCpu = generator::out_of_cpu;

@@ -261,7 +261,11 @@ pub(super) fn no_resources(symptoms: &Symptoms<'_>) -> Option<Finding> {
         ),
     };
     let cures = resources(figures, it.are_ports);
-    let diagnosis = Diagnosis::new(topic, State::Problem, seen, matters).cures(cures);
+    let state = match it.are_many() {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let diagnosis = Diagnosis::new(topic, state, seen, matters).cures(cures);
     Some(Finding::from(diagnosis).advising(advice))
 }
 

@@ -363,10 +363,18 @@ pub(crate) struct NoResources {
     pub(crate) are_ports: bool,
     /// The agents among several that this happened to, by position, the one with most first.
     pub(crate) agents: Vec<usize>,
+    are_many: bool,
+}
+
+impl NoResources {
+    pub(crate) fn are_many(&self) -> bool {
+        self.are_many
+    }
 }
 
 pub(super) fn no_resources(figures: &Figures<'_>) -> Option<NoResources> {
-    let failed = figures.record.connections().failed;
+    let connections = figures.record.connections();
+    let failed = connections.failed;
     let (number, are_ports) = match (failed.no_resources, failed.no_local_port) {
         (0, 0) => return None,
         (0, ports) => (ports, true),
@@ -381,6 +389,7 @@ pub(super) fn no_resources(figures: &Figures<'_>) -> Option<NoResources> {
         number,
         are_ports,
         agents: worst_agents(figures, failed),
+        are_many: number as f64 > LOSS_MAX * connections.attempted as f64,
     })
 }
 

@@ -3,26 +3,33 @@
 use crate::rules::situations::*;
 use crate::timeline::{Bin, Timeline};
 
+/// Attempts to connect, 24 of which failed for lack of files.
+fn short_of_files(attempted: u64) -> RunRecord {
+    let mut record = saturated();
+    change_last(&mut record, |it| {
+        it.counts.connections.attempted = attempted;
+        it.counts.connections.failed.no_resources = 24;
+    });
+    record
+}
+
 #[test]
 fn too_few_descriptors_are_the_generators_limit() {
-    let mut record = saturated();
-    change_last(&mut record, |i| {
-        i.counts.connections.failed.no_resources = 24
-    });
-    judged(
-        &record,
-        Limit::Generator,
-        "24 connection attempts failed",
-        "ulimit -n",
-    );
+    let seen = "24 connection attempts failed";
+    let record = short_of_files(23_000);
+    judged(&record, Limit::Generator, seen, "ulimit -n");
+}
+
+#[test]
+fn few_attempts_without_a_descriptor_are_not_the_limit() {
+    let record = short_of_files(24_000);
+    told(&record, "open files").warning("24 connection attempts failed", "prlimit");
+    assert_eq!(judge(&record).limit, Limit::Server);
 }
 
 #[test]
 fn files_and_ports_that_ran_out_have_their_commands() {
-    let mut record = saturated();
-    change_last(&mut record, |it| {
-        it.counts.connections.failed.no_resources = 24
-    });
+    let mut record = short_of_files(34);
     let seen = "24 connection attempts failed";
     told(&record, "open files").problem(seen, "prlimit --pid $$ --nofile=1044:1044");
     change_last(&mut record, |interval| {
