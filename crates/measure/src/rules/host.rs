@@ -74,7 +74,11 @@ pub(super) fn quota_used(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "throttled threads send late and read late, which shows as the target's latency";
     let cure = "in Kubernetes: leave out limits.cpu, or set it and requests.cpu to the same whole \
                 number under the static CPU manager policy";
-    let diagnosis = Diagnosis::new("CPU quota", State::Problem, seen, matters)
+    let state = match it.is_much() {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let diagnosis = Diagnosis::new("CPU quota", state, seen, matters)
         .cure(Cure::words(cure))
         .cure(Cure::throng("--workers 1"));
     Some(diagnosis.into())
@@ -142,7 +146,7 @@ pub(super) fn own_send_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
 
 pub(super) fn backlog_drops(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let (it, figures) = (symptoms.backlog_drops.as_ref()?, &symptoms.figures);
-    let state = match figures.unanswered() > 0 {
+    let state = match it.explain_losses() {
         true => State::Problem,
         false => State::Warning,
     };
@@ -171,7 +175,11 @@ pub(super) fn flows_refused(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "the first packet of a refused flow is dropped: a query without response, or a \
                    connection that takes a second longer";
     let table = larger(&symptoms.figures, "net.netfilter.nf_conntrack_max", 1 << 20);
-    let diagnosis = Diagnosis::new("conntrack", State::Problem, seen, matters)
+    let state = match it.explain_losses() {
+        true => State::Problem,
+        false => State::Warning,
+    };
+    let diagnosis = Diagnosis::new("conntrack", state, seen, matters)
         .cure(table)
         .cure(Cure::untracked("OUTPUT", "dport"))
         .cure(Cure::untracked("PREROUTING", "sport"));

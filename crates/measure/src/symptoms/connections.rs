@@ -37,7 +37,7 @@ const PERHAPS_BY_CHANCE: f64 = 0.5;
 /// A first response or a handshake that took this long waited for something.
 const LONG_NS: u64 = 500_000_000;
 /// A SYN that was dropped is sent again after that long (RFC 6298, section 2).
-const SYN_AGAIN_NS: u64 = 1_000_000_000;
+pub(super) const SYN_AGAIN_NS: u64 = 1_000_000_000;
 
 /// Connections that waited too long for the target to accept them.
 pub(crate) struct ListenQueueFull {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Figures;
+use super::connections::{SYN_AGAIN_NS, number_in};
 use super::generator::worst_agents;
 use super::losses::LOSS_MAX;
 use super::{service, significance};
@@ -209,7 +210,7 @@ impl OwnReceiveDrops {
 pub(super) fn own_receive_drops(figures: &Figures<'_>) -> Option<OwnReceiveDrops> {
     let lost = figures.unanswered();
     let drops = received_but_dropped(figures);
-    let explain_losses = figures.unanswered_share() >= LOSS_MIN && drops >= lost.div_ceil(2);
+    let explain_losses = are_half_of(drops, lost, figures);
     // An interface drops what is of no use to anyone too: that matters if something is missing.
     let is_shown = figures.record.network.receive_drops > 0 || drops > 0 && lost > 0;
     is_shown.then(|| OwnReceiveDrops {
@@ -217,6 +218,11 @@ pub(super) fn own_receive_drops(figures: &Figures<'_>) -> Option<OwnReceiveDrops
         agents: agents_that_dropped(figures),
         explain_losses,
     })
+}
+
+/// True if `drops` are at least half of `lost` queries, and these are worth a verdict.
+fn are_half_of(drops: u64, lost: u64, figures: &Figures<'_>) -> bool {
+    per(lost as f64, figures.counts.offered as f64) >= LOSS_MIN && drops >= lost.div_ceil(2)
 }
 
 fn agents_that_dropped(figures: &Figures<'_>) -> Vec<usize> {
@@ -257,19 +263,40 @@ pub(crate) struct BacklogDrops {
     /// Of all machines.
     pub(crate) packets: u64,
     pub(crate) at: SomeHosts,
+    explain_losses: bool,
+}
+
+impl BacklogDrops {
+    /// They are at least half of what got no response.
+    pub(crate) fn explain_losses(&self) -> bool {
+        self.explain_losses
+    }
 }
 
 pub(super) fn backlog_drops(figures: &Figures<'_>) -> Option<BacklogDrops> {
     let name = "Softnet.Dropped";
     let (at, _) = SomeHosts::with(figures, 0.0, |kernel| counter(kernel, name))?;
     let packets = figures.record.network.kernel_counter(name);
-    Some(BacklogDrops { packets, at })
+    Some(BacklogDrops {
+        packets,
+        at,
+        explain_losses: are_half_of(packets, figures.unanswered(), figures),
+    })
 }
 
 pub(crate) struct FlowsRefused {
     /// In all network namespaces.
     pub(crate) flows: u64,
     pub(crate) at: SomeHosts,
+    explain_losses: bool,
+}
+
+impl FlowsRefused {
+    /// They are at least half of what got no response or was not sent, or of the connections that
+    /// took as long as a second SYN.
+    pub(crate) fn explain_losses(&self) -> bool {
+        self.explain_losses
+    }
 }
 
 pub(super) fn flows_refused(figures: &Figures<'_>) -> Option<FlowsRefused> {
@@ -278,7 +305,16 @@ pub(super) fn flows_refused(figures: &Figures<'_>) -> Option<FlowsRefused> {
     let (at, _) = SomeHosts::with(figures, 0.0, of_kernel)?;
     let network = &figures.record.network;
     let flows = names.iter().map(|name| network.kernel_counter(name)).sum();
-    Some(FlowsRefused { flows, at })
+    // The kernel refuses to send what conntrack drops on its way out.
+    let lost = figures.unanswered() + figures.counts.not_sent.send_failed;
+    let connects = figures.record.connection_times().tcp_connect;
+    let delayed = number_in(&connects, &(SYN_AGAIN_NS..u64::MAX));
+    let delay_connections = delayed > 0 && flows >= delayed.div_ceil(2);
+    Some(FlowsRefused {
+        flows,
+        at,
+        explain_losses: delay_connections || are_half_of(flows, lost, figures),
+    })
 }
 
 /// Frames that left AF_XDP here and found no room further on.
