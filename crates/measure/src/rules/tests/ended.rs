@@ -64,6 +64,13 @@ fn silence_until_quic_gives_up_is_no_end_by_the_target() {
     for wrong in ["the target ended", "tcp-idle-timeout"] {
         assert!(!said.contains(wrong), "{wrong}: {said}");
     }
+    // Few queries lost with them decide nothing.
+    let mut few = record.clone();
+    change_last(&mut few, |interval| {
+        interval.counts.connection_losses = 90;
+    });
+    assert!(found_on(&few, "silent connections").is_some());
+    assert_eq!(judge(&few).limit, Limit::Server);
     // What it ends, it ends.
     change_last(&mut record, |interval| {
         interval.counts.connections.closed_by_target = 12;

@@ -21,4 +21,9 @@ fn responses_that_are_all_too_late_are_of_the_path_or_the_target() {
     lose(&mut record, 1_000);
     change_last(&mut record, |interval| interval.counts.late += 900);
     judged(&record, Limit::Unknown, "900 responses", "--timeout");
+    // Others came in time: the timeout is not all that the run shows.
+    let mut some = saturated();
+    lose(&mut some, 1_000);
+    change_last(&mut some, |interval| interval.counts.late += 900);
+    assert!(!judge(&some).evidence[0].contains("900 responses"));
 }

@@ -2,15 +2,20 @@
 
 use crate::rules::situations::*;
 
-#[test]
-fn exhausted_message_ids_are_the_generators_limit() {
+/// A run in which `queries` were not sent for lack of a message ID.
+fn without_id(queries: u64) -> RunRecord {
     let mut record = saturated();
     change_last(&mut record, |interval| {
-        interval.counts.offered += 1_000;
-        interval.counts.not_sent.no_free_id += 1_000;
+        interval.counts.offered += queries;
+        interval.counts.not_sent.no_free_id += queries;
     });
+    record
+}
+
+#[test]
+fn exhausted_message_ids_are_the_generators_limit() {
     judged(
-        &record,
+        &without_id(1_000),
         Limit::Generator,
         "1,000 queries (0.99 % of those offered) were not sent: some of the 10 clients had \
          used up",
@@ -20,10 +25,13 @@ fn exhausted_message_ids_are_the_generators_limit() {
 
 #[test]
 fn clients_that_used_up_their_message_ids_are_too_few() {
-    let mut record = saturated();
-    change_last(&mut record, |interval| {
-        interval.counts.offered += 1_000;
-        interval.counts.not_sent.no_free_id += 1_000;
-    });
-    told(&record, "message IDs").problem("had used up their message IDs", "--clients 20");
+    told(&without_id(1_000), "message IDs")
+        .problem("had used up their message IDs", "--clients 20");
+}
+
+#[test]
+fn few_queries_without_a_message_id_are_not_the_limit() {
+    let record = without_id(100);
+    assert!(found_on(&record, "message IDs").is_some());
+    assert_eq!(judge(&record).limit, Limit::Server);
 }

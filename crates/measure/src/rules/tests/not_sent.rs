@@ -57,3 +57,22 @@ fn what_a_firewall_of_this_host_forbids_is_no_full_buffer() {
         full.problem("refused by the kernel", "wmem_max");
     }
 }
+
+#[test]
+fn few_refused_sends_are_not_the_limit() {
+    for refused in [
+        |why: &mut SendFailures| why.unreachable = 100,
+        |why: &mut SendFailures| why.forbidden = 100,
+        |why: &mut SendFailures| why.refused = 100,
+        |why: &mut SendFailures| why.no_resources = 100,
+    ] {
+        let mut record = saturated();
+        change_last(&mut record, |interval| {
+            interval.counts.offered += 100;
+            interval.counts.not_sent.send_failed += 100;
+            refused(&mut interval.counts.not_sent.send_failed_for);
+        });
+        assert!(found_on(&record, "queries not sent").is_some());
+        assert_eq!(judge(&record).limit, Limit::Server);
+    }
+}

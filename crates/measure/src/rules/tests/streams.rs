@@ -13,3 +13,12 @@ fn queries_that_waited_for_a_stream_are_told_beside_the_verdict() {
         "{verdict:#?}"
     );
 }
+
+#[test]
+fn streams_that_no_query_waited_for_are_not_reported() {
+    let mut record = limited_by_streams(&[(9_900_000, 1), (10 * MS, 999)]);
+    change_last(&mut record, |interval| {
+        interval.counts.waited_for_stream = 0
+    });
+    assert_eq!(found_on(&record, "streams"), None);
+}

@@ -90,6 +90,19 @@ fn want_of_ports_is_the_generators_limit() {
 }
 
 #[test]
+fn few_failed_attempts_do_not_limit_a_rate_that_was_held() {
+    let mut record = asked(opening(&[(MS, 1_000)]), 1_000.0);
+    change_last(&mut record, |interval| {
+        let connections = &mut interval.counts.connections;
+        connections.attempted += 9;
+        connections.failed.no_local_port = 3;
+        connections.failed.refused = 3;
+        connections.failed.timed_out = 3;
+    });
+    assert_eq!(judge(&record).limit, Limit::Rate);
+}
+
+#[test]
 fn refused_connections_are_the_servers_limit_though_the_rate_was_held() {
     let mut record = asked(opening(&[(MS, 1_000)]), 1_000.0);
     change_last(&mut record, |interval| {
