@@ -99,41 +99,49 @@ fn goodput_counts_the_allowed_rcodes_only() {
     assert_eq!(balanced().goodput(&[4_095]), 0);
 }
 
-#[test]
-fn adding_doubles_every_number_at_every_depth() {
-    // Every number of the structure is made different from zero by way of its JSON form.
-    fn fill(value: &mut serde_json::Value, next: &mut u64) {
-        match value {
-            serde_json::Value::Object(map) => map.values_mut().for_each(|v| fill(v, next)),
-            number => {
-                *next += 1;
-                *number = (*next).into();
+impl Counts {
+    /// The JSON form of counts without a zero: it has each counter, and one name or code of each
+    /// group of them.
+    pub(crate) fn json_without_zero() -> serde_json::Value {
+        fn fill(value: &mut serde_json::Value, next: &mut u64) {
+            match value {
+                serde_json::Value::Object(map) => map.values_mut().for_each(|v| fill(v, next)),
+                number => {
+                    *next += 1;
+                    *number = (*next).into();
+                }
             }
         }
+        let mut counts = balanced();
+        counts.unexpected.queries = 1;
+        counts.exchange_failures.media_type_dns = 1;
+        let connections = &mut counts.connections;
+        connections.ended_by_goaway.record(0);
+        connections.closed_for_violation.record("a rule");
+        // Left out while it is zero.
+        connections.given_up_by_kernel = 1;
+        connections.ended_after.record(3);
+        counts.not_sent.send_failed_for.other = 1;
+        connections.quic_application.record(5);
+        connections.quic_transport.record(10);
+        connections.failed.tls_alert.record("unknown_ca");
+        connections.failed.quic_transport.record(2);
+        connections.failed.quic_application.record(4);
+        let mut json = serde_json::to_value(counts).expect("serializes");
+        fill(&mut json, &mut 0);
+        json
     }
+}
+
+#[test]
+fn adding_doubles_every_number_at_every_depth() {
     fn double(value: &mut serde_json::Value) {
         match value {
             serde_json::Value::Object(map) => map.values_mut().for_each(double),
             number => *number = (2 * number.as_u64().expect("counts are numbers")).into(),
         }
     }
-    let mut counts = balanced();
-    counts.unexpected.queries = 1;
-    counts.exchange_failures.media_type_dns = 1;
-    let connections = &mut counts.connections;
-    connections.ended_by_goaway.record(0);
-    connections.closed_for_violation.record("a rule");
-    // Left out while it is zero.
-    connections.given_up_by_kernel = 1;
-    connections.ended_after.record(3);
-    counts.not_sent.send_failed_for.other = 1;
-    connections.quic_application.record(5);
-    connections.quic_transport.record(10);
-    connections.failed.tls_alert.record("unknown_ca");
-    connections.failed.quic_transport.record(2);
-    connections.failed.quic_application.record(4);
-    let mut json = serde_json::to_value(counts).expect("serializes");
-    fill(&mut json, &mut 0);
+    let mut json = Counts::json_without_zero();
     let counts: Counts = serde_json::from_value(json.clone()).expect("same structure");
     let mut sum = counts.clone();
     sum.add(&counts);

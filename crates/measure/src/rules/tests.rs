@@ -9,6 +9,7 @@ mod conntrack;
 mod delayed_acknowledgements;
 mod ended;
 mod exchanges;
+mod few_events;
 mod handshakes;
 mod held;
 mod host;
