@@ -82,3 +82,23 @@ fn cure_of_a_refusal_of_the_target_fits_its_alert() {
     let said = format!("{:?}", told(&record, "handshakes").cures);
     assert!(!said.contains("openssl"), "{said}");
 }
+
+#[test]
+fn refused_handshakes_explain_clients_without_response_that_waited_for_a_connection() {
+    for (waited, lost, is_refused) in [(1_000, 1_000, true), (900, 1_000, false)] {
+        let mut record = saturated();
+        record.scenario.transport = Transport::Dot.into();
+        record.scenario.clients = 200;
+        serve(&mut record, 150, 50);
+        lose(&mut record, lost);
+        change_last(&mut record, |interval| {
+            let connections = &mut interval.counts.connections;
+            connections.failed.tls_alert.record("handshake_failure");
+            interval.counts.offered += waited;
+            interval.counts.not_sent.timed_out_waiting += waited;
+        });
+        let verdict = judge(&record);
+        let is_first = verdict.evidence[0].starts_with("1 handshake");
+        assert_eq!(is_first, is_refused, "{verdict:#?}");
+    }
+}

@@ -1,7 +1,10 @@
 //! Responses that came after their queries had timed out: the target answers, later than is waited
 //! for.
 
+use super::outage::{judged_in, outage};
 use crate::rules::situations::*;
+use crate::timeline::outages::Outside;
+use crate::timeline::{Bin, OutageKind, Timeline};
 
 #[test]
 fn most_of_what_timed_out_came_later_or_it_is_not_told() {
@@ -26,4 +29,41 @@ fn responses_that_are_all_too_late_are_of_the_path_or_the_target() {
     lose(&mut some, 1_000);
     change_last(&mut some, |interval| interval.counts.late += 900);
     assert!(!judge(&some).evidence[0].contains("900 responses"));
+}
+
+/// The first half of a run took `latency_ms` each, and nothing came in time in the second half;
+/// `late` responses came after the timeout of 5 s.
+fn silent_after(latency_ms: u64, late: u64) -> Verdict {
+    let mut timeline = Timeline::new();
+    for bin in 0..1_000 {
+        let responses = if bin < 500 { 10 } else { 0 };
+        let what = Bin {
+            due: 10,
+            sent: 10,
+            responses,
+            latency_us: responses * latency_ms * 1_000,
+            lost: 10 - responses,
+            ..Bin::default()
+        };
+        timeline.add(bin * 10 * MS, &what);
+    }
+    let mut record = in_time(10_000.0);
+    record.timeline = Some(timeline);
+    lose(&mut record, 5_000);
+    change_last(&mut record, |interval| interval.counts.late += late);
+    let silence = outage(OutageKind::Silence, 50, 100);
+    judged_in(&record, &[silence], Outside::default())
+}
+
+#[test]
+fn silence_after_latency_near_the_timeout_is_a_queue_if_late_responses_come() {
+    let is_queue = |verdict: &Verdict| verdict.evidence[0].starts_with("latency grew to");
+    let queued = silent_after(2_500, 1_000);
+    assert!(is_queue(&queued), "{queued:#?}");
+    assert_eq!(queued.limit, Limit::Server);
+    // A target that stopped answers nothing, and one that was fast had no such queue.
+    for (latency_ms, late) in [(2_500, 10), (2_400, 1_000)] {
+        let stopped = silent_after(latency_ms, late);
+        assert!(!is_queue(&stopped), "{stopped:#?}");
+    }
 }

@@ -95,12 +95,18 @@ fn an_outage_while_the_quota_was_used_up_is_the_quotas() {
 
 #[test]
 fn an_outage_that_is_short_and_met_hardly_a_query_decides_nothing() {
-    let mut short = outage(OutageKind::Silence, 20, 21);
-    short.end_ns = short.begin_ns + TENTH / 2;
-    (short.due, short.lost) = (5, 5);
-    assert_eq!(judged_of(&[short]).limit, Limit::Rate);
-    short.lost = 5_000;
-    assert_eq!(judged_of(&[short]).limit, Limit::Server);
+    for (kind, limit) in [
+        (OutageKind::Silence, Limit::Server),
+        (OutageKind::Unsendable, Limit::Network),
+        (OutageKind::OwnFreeze, Limit::Generator),
+    ] {
+        let mut short = outage(kind, 20, 21);
+        short.end_ns = short.begin_ns + TENTH / 2;
+        (short.due, short.lost) = (5, 5);
+        assert_eq!(judged_of(&[short]).limit, Limit::Rate, "{kind:?}");
+        short.lost = 5_000;
+        assert_eq!(judged_of(&[short]).limit, limit, "{kind:?}");
+    }
 }
 
 #[test]

@@ -54,3 +54,51 @@ fn a_load_that_the_model_carried_is_the_limit_and_no_measurement() {
     let last = verdict.evidence.last().expect("has evidence");
     assert!(last.starts_with("SIMULATION: no server"), "{last}");
 }
+
+#[test]
+fn a_model_that_dropped_little_or_lost_no_query_is_not_the_limit() {
+    let mut few = modelled(0.97);
+    let server = model(&mut few).server.as_mut().expect("is modelled");
+    server.seen.dropped = 100;
+    // Clients whose SYN was dropped sent it again.
+    model(&mut few).network.syns_dropped = 5;
+    judged(&few, Limit::Rate, "97.0 %", "raise the load");
+}
+
+/// The limit of a run over a modelled network, in which `lost` queries got no response.
+fn lossy(transport: Transport, network: SimulatedNetwork, lost: u64) -> Limit {
+    let mut record = in_time(10_000.0);
+    record.scenario.transport = transport.into();
+    record.simulation = Some(SimulationRecord {
+        network,
+        server: None,
+    });
+    lose(&mut record, lost);
+    judge(&record).limit
+}
+
+#[test]
+fn a_modelled_network_is_the_limit_where_its_losses_explain_the_missing_responses() {
+    for (datagrams_lost, lost, is_network) in
+        [(500, 1_000, true), (499, 1_000, false), (500, 0, false)]
+    {
+        let network = SimulatedNetwork {
+            datagrams_lost,
+            ..SimulatedNetwork::default()
+        };
+        let limit = lossy(Transport::Udp, network, lost);
+        assert_eq!(
+            limit == Limit::Network,
+            is_network,
+            "{datagrams_lost}, {lost}"
+        );
+    }
+    for (segments_lost, is_network) in [(1_000, true), (999, false)] {
+        let network = SimulatedNetwork {
+            segments_lost,
+            ..SimulatedNetwork::default()
+        };
+        let limit = lossy(Transport::Tcp, network, 0);
+        assert_eq!(limit == Limit::Network, is_network, "{segments_lost}");
+    }
+}

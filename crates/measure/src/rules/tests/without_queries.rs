@@ -7,7 +7,11 @@ use std::time::Duration;
 
 /// Ten seconds of 1,000 connections each, all opened, by ten clients; `connects` in ns and times.
 fn opening(connects: &[(u64, u64)]) -> RunRecord {
-    let mut record = record((0..10).map(|index| interval(index, &[])).collect());
+    opening_for(10, connects)
+}
+
+fn opening_for(seconds: u64, connects: &[(u64, u64)]) -> RunRecord {
+    let mut record = record((0..seconds).map(|index| interval(index, &[])).collect());
     record.scenario.transport = Transport::Tcp.into();
     record.scenario.connections.queries_max = Some(0);
     for interval in &mut record.intervals {
@@ -116,14 +120,19 @@ fn refused_connections_are_the_servers_limit_though_the_rate_was_held() {
 
 /// Of 500 attempts a second, `admitted` succeed in each and the others are refused.
 fn refusing(admitted: impl Fn(u64) -> u64) -> RunRecord {
-    let mut record = asked(opening(&[]), 500.0);
+    refusing_for(10, |second| (500, admitted(second)))
+}
+
+/// Attempts in each of these seconds, and those of them that succeed; the others are refused.
+fn refusing_for(seconds: u64, of: impl Fn(u64) -> (u64, u64)) -> RunRecord {
+    let mut record = asked(opening_for(seconds, &[]), 500.0);
     for (second, interval) in (0..).zip(&mut record.intervals) {
-        let (admitted, connections) = (admitted(second), &mut interval.counts.connections);
-        connections.attempted = 500;
+        let ((attempted, admitted), connections) = (of(second), &mut interval.counts.connections);
+        connections.attempted = attempted;
         connections.established = admitted;
         connections.closed_by_client = admitted;
         connections.closed_by_client_for.without_query = admitted;
-        connections.failed.refused = 500 - admitted;
+        connections.failed.refused = attempted - admitted;
         interval
             .distributions
             .connections
@@ -147,6 +156,19 @@ fn attempts_refused_all_through_the_run_leave_the_cause_open() {
     let closed = refusing(|second| if second < 5 { 500 } else { 0 });
     let evidence = "50.00 % of 5,000 connection attempts failed: 2,500 refused";
     judged(&closed, Limit::Server, evidence, "--connect-rate 200");
+}
+
+#[test]
+fn as_many_admitted_of_more_and_of_fewer_attempts_are_a_limit_on_them() {
+    let attempted = |second| 150 + 20 * scattered(second);
+    let fixed = refusing_for(30, |second| (attempted(second), 100));
+    let evidence = "100.0 new connections were admitted a second, however many were attempted";
+    let verdict = judge(&fixed);
+    assert_eq!(verdict.limit, Limit::Policy, "{verdict:#?}");
+    assert!(verdict.evidence[0].contains(evidence), "{verdict:#?}");
+    // A share of them is none.
+    let share = refusing_for(30, |second| (attempted(second), attempted(second) / 3));
+    assert_eq!(judge(&share).limit, Limit::Unknown);
 }
 
 #[test]

@@ -72,6 +72,12 @@ fn names_or_types_that_none_has_are_no_rate_that_was_held() {
     let verdict = judge(&slow);
     assert_eq!(verdict.limit, Limit::Server, "{verdict:#?}");
     assert!(verdict.evidence.iter().any(|it| it.contains("were NODATA")));
+    // Slots that are all in use get the same.
+    for (nodata, limit) in [(99_000, Limit::Unknown), (98_000, Limit::Outstanding)] {
+        let mut slots = run(&[(10 * MS, 1_000)]);
+        change_last(&mut slots, |interval| interval.counts.nodata = nodata);
+        assert_eq!(judge(&slots).limit, limit, "{nodata}");
+    }
     // And where NXDOMAIN is what is measured.
     let mut measured = answered(|counts| {
         counts.rcodes = Default::default();
