@@ -101,16 +101,6 @@ fn a_target_on_a_host_that_sends_late_is_not_blamed_for_losses() {
     assert_ne!(judge(&few).limit, Limit::Generator);
 }
 
-#[test]
-fn the_quota_of_the_own_container_is_called_that() {
-    let mut record = saturated();
-    let kernel = &mut record.network.kernel;
-    kernel.insert("Cgroup.Throttled".into(), 57);
-    kernel.insert("Cgroup.ThrottledMicroseconds".into(), 3_000_000);
-    let evidence = "the CPU quota of this container was used up 57 times";
-    judged(&record, Limit::Generator, evidence, "limits.cpu");
-}
-
 /// `late_and_lossy` on a host whose kernel counted datagrams, and dropped as many.
 fn dropped_by_buffers(drops: u64) -> RunRecord {
     let mut record = late_and_lossy(7 * MS, Some(0.13));

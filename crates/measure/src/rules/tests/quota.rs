@@ -15,7 +15,8 @@ fn throttled(microseconds: u64) -> RunRecord {
 fn a_quota_that_was_used_up_is_named_with_the_times() {
     let record = throttled(200_000);
     told(&record, "CPU quota").problem("used up 4 times", "limits.cpu");
-    assert_eq!(judge(&record).limit, Limit::Generator);
+    let evidence = "the CPU quota of this container was used up 4 times";
+    judged(&record, Limit::Generator, evidence, "limits.cpu");
 }
 
 #[test]
