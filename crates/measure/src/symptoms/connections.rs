@@ -47,6 +47,14 @@ pub(crate) struct ListenQueueFull {
     pub(crate) sent_again_ns: Option<(u64, u64)>,
 }
 
+impl ListenQueueFull {
+    /// True if it is known to be why this many attempts to connect were turned away: each dropped
+    /// SYN is counted, and those of other programs too.
+    pub(super) fn explains(&self, attempts: u64) -> bool {
+        self.syns_dropped > 0 && self.syns_dropped >= attempts.div_ceil(2)
+    }
+}
+
 pub(super) fn listen_queue_full(figures: &Figures<'_>) -> Option<ListenQueueFull> {
     let record = figures.record;
     if !figures.connects_over_tcp() {

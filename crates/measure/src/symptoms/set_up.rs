@@ -152,9 +152,7 @@ pub(super) fn attempts_turned_away(figures: &Figures<'_>) -> Option<AttemptsTurn
 }
 
 fn find_attempts_turned_away(figures: &Figures<'_>) -> Option<AttemptsTurnedAway> {
-    // A listen queue that is known to overflow is what turns them away.
-    let is_known = listen_queue_full(figures).is_some_and(|it| it.syns_dropped > 0);
-    if !figures.connects_over_tcp() || is_known {
+    if !figures.connects_over_tcp() {
         return None;
     }
     let mut attempts = attempts_by_interval(figures);
@@ -163,6 +161,10 @@ fn find_attempts_turned_away(figures: &Figures<'_>) -> Option<AttemptsTurnedAway
         attempts.iter_mut().for_each(|it| it.unanswered = 0);
     }
     let sum = attempts.iter().copied().reduce(Attempts::and)?;
+    // A listen queue that is known to overflow is what turns them away.
+    if listen_queue_full(figures).is_some_and(|it| it.explains(sum.turned_away())) {
+        return None;
+    }
     let attempted = figures.counts.connections.attempted;
     let are_many = significance::is_above(sum.turned_away(), attempted, TURNED_AWAY_MIN);
     let is_shown = are_many && are_spread(&attempts) && are_served(figures, sum.turned_away());

@@ -30,9 +30,7 @@ pub(super) fn never_connected(figures: &Figures<'_>) -> Option<NeverConnected> {
 
 fn find_never_connected(figures: &Figures<'_>) -> Option<NeverConnected> {
     let unserved = unserved_clients(figures).filter(|it| it.how == Unserved::Never)?;
-    // A listen queue that is known to overflow is what turns them away.
-    let is_known = listen_queue_full(figures).is_some_and(|it| it.syns_dropped > 0);
-    if !figures.connects_over_tcp() || is_known {
+    if !figures.connects_over_tcp() {
         return None;
     }
     let experience = figures.record.experience()?;
@@ -46,6 +44,10 @@ fn find_never_connected(figures: &Figures<'_>) -> Option<NeverConnected> {
     let failed = &connections.failed;
     let rejected = failed.refused + failed.unreachable;
     let dropped = failed.timed_out + connections.abandoned;
+    // A listen queue that is known to overflow is what turns them away.
+    if listen_queue_full(figures).is_some_and(|it| it.explains(rejected + dropped)) {
+        return None;
+    }
     let are_all = none >= unserved.without && silent.max(unfinished) <= SILENT_MAX;
     (are_all && rejected + dropped >= unserved.without).then_some(NeverConnected {
         without: unserved.without,

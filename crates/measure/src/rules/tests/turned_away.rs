@@ -153,6 +153,15 @@ fn connections_that_wait_for_the_server_are_in_a_full_listen_queue() {
         })
     };
     assert!(is_said(&dropping()));
+    // Its kernel counts each SYN that found the queue full, and those of other programs.
+    let slow: u64 = (0..30).map(scattered).sum();
+    for (overflows, is_of_others) in [(slow / 4, true), (slow, false)] {
+        let mut counted = dropping();
+        counted.scenario.target = "127.0.0.1:53".into();
+        let counter = ("TcpExt.ListenOverflows".to_owned(), overflows);
+        counted.network.kernel.extend([counter]);
+        assert_eq!(is_said(&counted), is_of_others, "{overflows} of {slow}");
+    }
     let mut queued = dropping();
     change_last(&mut queued, |it| {
         let times = &mut it.distributions.connections;
