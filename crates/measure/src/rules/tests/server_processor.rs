@@ -92,4 +92,9 @@ fn time_in_which_others_had_its_cpus_is_told() {
     let waited = [("cpu.wait", SeriesKind::Counter, 0.8)];
     let record = observing(saturated(), &[program(1.2, 0.6, &waited)]);
     tells(&record, &["had to wait for a CPU, 0.80 s in each second"]);
+    // It hardly waited.
+    let waited = [("cpu.wait", SeriesKind::Counter, 0.02)];
+    let record = observing(saturated(), &[program(1.2, 0.6, &waited)]);
+    let said = said(&record);
+    assert!(!said.contains("had to wait for a CPU"), "{said}");
 }
