@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run-tests run KINDS BINARIES [FILTER]...   KINDS: pure,real,timed
-//! run-tests again                            runs each failed test once more, alone
+//! run-tests again                            runs each test that did not pass once more, alone
 //! run-tests report [STEPS]                   prints the summary; exit code 1 if tests failed
 //! ```
 //!
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["run", kinds, file, filters @ ..] => run(kinds, file, filters),
-        ["again"] => pool::run_failed_again(),
+        ["again"] => pool::run_again(),
         ["report"] => report::report(None),
         ["report", steps] => report::report(Some(steps)),
         _ => Err(format!("usage: {USAGE}")),
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs all tests of some kinds. Failures are not an error yet: they are run once more.
+/// Runs all tests of some kinds. Failures are not an error yet: these tests are run once more.
 fn run(kinds: &str, file: &str, filters: &[&str]) -> Result<bool, String> {
     let parsed: Option<Vec<Kind>> = kinds.split(',').map(Kind::parse).collect();
     let selection = Selection {

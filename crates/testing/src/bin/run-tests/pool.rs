@@ -16,7 +16,7 @@ const REAL_PER_CPU: usize = 3;
 /// More failures than that are no accident, and are not run again.
 const AGAIN_MAX: usize = 40;
 /// Once timed tests have spent that long without a quiet host, those that follow make one attempt
-/// each.
+/// each; no longer than that after the first are they begun again.
 const INCONCLUSIVE_SECONDS_MAX: f64 = 180.0;
 /// Lines of a failed test's output that are printed.
 const LINES_MAX: usize = 60;
@@ -69,33 +69,49 @@ fn drain(queue: &Mutex<VecDeque<Job>>, results: &Results, board: &Board) {
     }
 }
 
-/// Runs each test whose last run failed once more, alone.
-pub(crate) fn run_failed_again() -> Result<bool, String> {
+/// Runs each test whose last run did not pass once more, alone. The host may be quiet now for those
+/// that it was too busy for.
+pub(crate) fn run_again() -> Result<bool, String> {
     let runs = results::read()?;
-    let failed = failed(&runs);
+    let jobs = |outcome| last_ended(&runs, outcome);
+    let failed = jobs(Outcome::Failed);
     if failed.len() > AGAIN_MAX {
         eprintln!("{} tests failed; they are not run again", failed.len());
         return Ok(false);
     }
     let results = Results::open()?;
-    let mut all_passed = true;
-    for job in failed {
+    let once_more = |job: &Job| {
         println!("again, alone: {}", job.name());
         // What differs between the two outputs of a flaky test is why it is flaky.
-        let run = execute(&job, Attempts::Several);
-        // One that shows nothing leaves the failure as it was.
-        all_passed &= run.outcome == Outcome::Passed;
+        let run = execute(job, Attempts::Several);
         print_if_not_passed(&run);
         results.add(&run);
+        run.outcome
+    };
+    // One that shows nothing leaves the failure as it was.
+    let mut all_passed = true;
+    for job in failed {
+        all_passed &= once_more(&job) == Outcome::Passed;
+    }
+    let began = Instant::now();
+    for job in jobs(Outcome::Inconclusive) {
+        if began.elapsed().as_secs_f64() >= INCONCLUSIVE_SECONDS_MAX {
+            break;
+        }
+        // Its first failure.
+        if once_more(&job) == Outcome::Failed {
+            all_passed &= once_more(&job) == Outcome::Passed;
+        }
     }
     Ok(all_passed)
 }
 
-fn failed(runs: &[RunOfTest]) -> Vec<Job> {
+/// Tests whose last run ended so, in the order of these runs.
+fn last_ended(runs: &[RunOfTest], outcome: Outcome) -> Vec<Job> {
     let mut seen = BTreeSet::new();
     let last_first = runs.iter().rev().filter(|run| seen.insert(run.job.name()));
-    let failed = last_first.filter(|run| run.outcome == Outcome::Failed);
-    let mut jobs: Vec<Job> = failed.map(|run| run.job.clone()).collect();
+    let ended = last_first.filter(|run| run.outcome == outcome);
+    let mut jobs: Vec<Job> = ended.map(|run| run.job.clone()).collect();
     jobs.reverse();
     jobs
 }
