@@ -194,6 +194,10 @@ symptoms! {
     /// of the queries.
     outages_of_target: OutagesOfTarget = losses::outages_of_target,
         much if OutagesOfTarget::are_much;
+    /// Such a span that a limit on the rate, which answers nothing while it is exceeded, makes too:
+    /// silence over UDP to the end, or for a timeout of the closed loop; or that was repeated, or
+    /// beside which queries were lost.
+    outages_or_limit: OutagesOrLimit = losses::outages_or_limit;
     /// Such a span of silence over TCP, alone and to the end, before which over 0.1 % of the
     /// queries had been lost.
     stalled_connections: StalledConnections = losses::stalled_connections;
@@ -210,7 +214,8 @@ symptoms! {
     /// half of which the generator on its host was not scheduled either.
     starved_outages: StarvedOutages = losses::starved_outages;
     /// A target whose host is busy waited for its CPU as long in the run, and neither its own waits
-    /// around its outages nor those of the generator show that it did not wait in them.
+    /// around its outages nor those of the generator show that it did not wait in them. Or its
+    /// quota stopped it for half as long.
     unclear_outages: UnclearOutages = losses::unclear_outages;
     /// The longest such span was silence, in a run with rejections.
     rejected_outages: RejectedOutages = path::rejected_outages;

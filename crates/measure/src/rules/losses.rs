@@ -6,7 +6,7 @@ use super::generator::{LOOK_AT_INTERFACE, LOOK_AT_RULES, resources};
 use super::host::cpus_for_target;
 use super::path::{long_segments, who_rejects};
 use super::phrases::{
-    larger_server_buffers, lift_rate_limits, list, lower_rate, plain, rate_below_limit,
+    MORE_QUOTA, larger_server_buffers, lift_rate_limits, list, lower_rate, plain, rate_below_limit,
     smaller_answers,
 };
 use crate::doctor::{Cure, Diagnosis, Place, State};
@@ -179,11 +179,17 @@ fn longest(outages: &Outages, symptoms: &Symptoms<'_>) -> String {
 
 /// What silence may be of a target that waited for its CPU at some time.
 fn stopped_or_waited(it: &UnclearOutages) -> String {
-    format!(
-        ": the target stopped, or other processes kept it from its CPU, for which it waited {} s \
-         in each second of the run",
-        decimal(it.waited, 2)
-    )
+    let waited = decimal(it.waited, 2);
+    match it.is_quota {
+        true => format!(
+            ": the target stopped, or its CPU quota stopped it, as it did for {waited} s in each \
+             second of the run"
+        ),
+        false => format!(
+            ": the target stopped, or other processes kept it from its CPU, for which it waited \
+             {waited} s in each second of the run"
+        ),
+    }
 }
 
 /// What silence over TCP may be that follows losses.
@@ -253,7 +259,11 @@ fn cures_of_outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Vec<Cure> {
                 )
             });
             let limits = limits.into_iter().flatten();
-            let cpus = symptoms.unclear_outages.as_ref().map(|_| cpus_for_target());
+            let cpus = symptoms.unclear_outages.as_ref();
+            let cpus = cpus.map(|it| match it.is_quota {
+                true => Cure::words(MORE_QUOTA),
+                false => cpus_for_target(),
+            });
             let each = [log].into_iter().chain(cpus).chain(longer);
             each.chain(limits).collect()
         }

@@ -200,14 +200,22 @@ static OUTAGES: &[Rule] = rules! {
         ]),
         unless(&[RejectedOutages]),
         does_not_know("whether the target waited for its CPU in it, or stopped by itself");
-    "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
+    "outage of the target, or a limit on the rate" says(losses::outages_of_target)
+        if [OutagesOfTarget, OutagesOrLimit] => Unknown, in_every_verdict(),
         silent_if(&[
             RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled, StalledConnections,
             UnclearOutages
         ]),
         unless(&[StarvedOutages, RejectedOutages]),
+        does_not_know("whether the target was down, or drops what is beyond a limit on the rate");
+    "outage of the target" says(losses::outages_of_target) if [OutagesOfTarget] => Server,
+        silent_if(&[
+            RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled, StalledConnections,
+            UnclearOutages, OutagesOrLimit
+        ]),
+        unless(&[StarvedOutages, RejectedOutages]),
         in_every_verdict(),
-        does_not_know("whether the target or the path to it was down, or a limit was exceeded");
+        does_not_know("whether the target or the path to it was down");
     "no message ID, and clients without response" says(generator::no_message_id)
         if [NoMessageId, UnservedByTarget] => Generator,
         does_not_know("why these clients get no response");

@@ -27,6 +27,9 @@ const MOSTLY_STOPPED: f64 = 0.5;
 const OTHERS_MIN: f64 = 0.1;
 /// Others that use less than this share of what the target waited are not why it did.
 const OTHERS_OF_WAITED: f64 = 0.25;
+/// A quota that stopped the target for that part of the time that its threads waited is why they
+/// did.
+const OF_QUOTA: u64 = 2;
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
 
@@ -168,11 +171,16 @@ pub(super) fn target_starved(figures: &Figures<'_>) -> Option<TargetStarved> {
 /// The same of a target that waited for at least that many seconds in each second.
 pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<TargetStarved> {
     // The kernel counts the time for which a quota stops threads as theirs of waiting.
-    if target_throttled(figures).is_some_and(|it| it.is_much) {
+    let throttled = target_throttled(figures);
+    if throttled.as_ref().is_some_and(|it| it.is_much) {
         return None;
     }
     let host = service::others_on_host(figures)?;
-    let waited = per(figures.target_waited_ns()? as f64, host.wall_ns as f64);
+    let waited_ns = figures.target_waited_ns()?;
+    if throttled.is_some_and(|it| OF_QUOTA * it.quota.throttled_ns >= waited_ns) {
+        return None;
+    }
+    let waited = per(waited_ns as f64, host.wall_ns as f64);
     let others = host.others_cpus();
     // Threads of a busy target also wait for each other, and for the generator.
     let are_cause = others >= OTHERS_MIN && others >= OTHERS_OF_WAITED * waited;

@@ -8,7 +8,9 @@ use super::connections::unserved_clients;
 use super::figures::LATENESS_MAX_NS;
 use super::follows_time;
 use super::generator::{self, worst_agents};
-use super::host::{quota_used, received_but_dropped, target_starved, target_starved_from};
+use super::host::{
+    quota_used, received_but_dropped, target_starved, target_starved_from, target_throttled,
+};
 use super::plateau::{LIMITED_MIN, plateau_qps, turns, usual_qps};
 use super::significance::{self, DEVIATIONS, EVENTS_MIN};
 use super::stalls::{self, Host, Span};
@@ -564,6 +566,14 @@ pub(super) fn outages_of_target(figures: &Figures<'_>) -> Option<OutagesOfTarget
     Outages::of_kinds(figures, &kinds).map(OutagesOfTarget)
 }
 
+/// Outages of the target that a limit on the rate makes too.
+pub(crate) struct OutagesOrLimit;
+
+pub(super) fn outages_or_limit(figures: &Figures<'_>) -> Option<OutagesOrLimit> {
+    let outages = outages_of_target(figures)?.0;
+    outages.may_be_limit.then_some(OutagesOrLimit)
+}
+
 pub(super) fn outages_of_network(figures: &Figures<'_>) -> Option<OutagesOfNetwork> {
     Outages::of_kinds(figures, &[OutageKind::Unsendable]).map(OutagesOfNetwork)
 }
@@ -594,12 +604,34 @@ pub(super) fn starved_outages(figures: &Figures<'_>) -> Option<StarvedOutages> {
 pub(crate) struct UnclearOutages {
     /// Seconds in each second of the run.
     pub(crate) waited: f64,
+    /// Because its quota stopped it.
+    pub(crate) is_quota: bool,
 }
 
 pub(super) fn unclear_outages(figures: &Figures<'_>) -> Option<UnclearOutages> {
+    if let Some(stopped) = stopped_by_quota(figures) {
+        return Some(UnclearOutages {
+            waited: stopped,
+            is_quota: true,
+        });
+    }
     let waited = target_starved_from(figures, 0.0)?.waited;
     let is_unclear = starved_outages(figures).is_none() && host_in_outages(figures)? != Host::Ran;
-    is_unclear.then_some(UnclearOutages { waited })
+    is_unclear.then_some(UnclearOutages {
+        waited,
+        is_quota: false,
+    })
+}
+
+/// Seconds in each second of the run in which its quota stopped a target, if that is half as long
+/// as its outages were.
+fn stopped_by_quota(figures: &Figures<'_>) -> Option<f64> {
+    let outages = outages_of_target(figures)?.0;
+    let stopped_ns = target_throttled(figures)?.quota.throttled_ns;
+    let wall_ns = figures.record.host_use.as_ref()?.wall_ns;
+    let is_silence = outages.longest.kind == OutageKind::Silence;
+    (is_silence && 2 * stopped_ns >= outages.alike_ns)
+        .then(|| per(stopped_ns as f64, wall_ns as f64))
 }
 
 /// A port that refuses is closed, however long the process that had it waited for a CPU.

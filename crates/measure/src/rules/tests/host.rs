@@ -145,21 +145,49 @@ fn a_host_is_not_blamed_for_connections_that_the_target_ended() {
 
 #[test]
 fn an_outage_is_the_targets_unless_it_may_have_waited_for_its_cpu_in_it() {
-    let mut down = limited(|bin| if bin < 500 { 10 } else { 0 });
+    let mut down = limited(|bin| if (300..800).contains(&bin) { 0 } else { 10 });
     down.host_use = starved(0.06, 0.98).host_use;
-    let (seen, advice) = ("no response for 5.00 s", "check why the target stopped");
-    judged(&down, Limit::Server, seen, advice);
+    let advice = "check why the target stopped";
+    judged(&down, Limit::Server, "an outage of 5.00 s", advice);
     down.host_use = starved(0.5, 0.98).host_use;
-    judged(&down, Limit::Unknown, seen, advice);
+    judged(&down, Limit::Unknown, "no response for 5.00 s", advice);
     // A generator that waited as long, and no longer in that time, ran in it.
     for interval in &mut down.intervals {
         let lateness = &mut interval.distributions.send_lateness;
         lateness.record(5 * MS);
     }
     down.workers[0].cpu_wait_ns = Some(5 * SECOND);
-    judged(&down, Limit::Server, seen, advice);
+    judged(&down, Limit::Server, "an outage of 5.00 s", advice);
     down.workers[0].cpu_wait_ns = Some(SECOND);
-    judged(&down, Limit::Unknown, seen, advice);
+    judged(&down, Limit::Unknown, "no response for 5.00 s", advice);
+}
+
+#[test]
+fn an_outage_in_which_its_quota_may_have_stopped_the_target_is_not_laid_to_others() {
+    let down_by = |throttled_ns| {
+        let mut down = limited(|bin| if (300..800).contains(&bin) { 0 } else { 10 });
+        down.host_use = starved(0.5, 0.98).host_use;
+        down.host_use.as_mut().unwrap().target_quota = Some(QuotaUse {
+            periods: 100,
+            throttled: 60,
+            throttled_ns,
+        });
+        down
+    };
+    let seen = "the target stopped, or its CPU quota stopped it, as it did for 0.45 s in each";
+    let stopped = down_by(4_500 * MS);
+    judged(&stopped, Limit::Unknown, seen, "raise the quota");
+    let all = judge(&stopped);
+    let all = [all.evidence, all.advice].concat().join("\n");
+    assert!(!all.contains("other processes"), "{all}");
+    // It stopped it for a small part of that time.
+    let seen = "or other processes kept it from its CPU";
+    judged(
+        &down_by(400 * MS),
+        Limit::Unknown,
+        seen,
+        "stop the other processes",
+    );
 }
 
 #[test]
