@@ -627,12 +627,14 @@ impl RunRecord {
         all
     }
 
-    /// Queries of the warm-up that were answered so late that they held their slots of a closed
-    /// loop for half of the measured part or longer.
+    /// Queries of the warm-up that took so long that they held their slots of a closed loop for
+    /// half of the measured part, whenever they were sent; 0 if nothing was measured.
     pub fn answered_after_warmup(&self) -> u64 {
-        let late = self.warmup.distributions.latency.buckets();
-        let late = late.filter(|(low, ..)| 2 * low >= self.measured_ns);
-        late.map(|(_, _, number)| number).sum()
+        if self.measured_ns == 0 || self.outstanding().is_none() {
+            return 0;
+        }
+        let from_ns = self.phases.warmup_ns + self.measured_ns / 2;
+        self.warmup.distributions.latency.count_from(from_ns)
     }
 
     /// Service time of all queries but the first of each connection, warm-up included.

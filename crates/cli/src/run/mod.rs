@@ -75,7 +75,8 @@ fn was_in_vain(record: &RunRecord) -> bool {
         return record.connections_opened() == 0;
     }
     let held = record.warmup.counts.lost() + record.answered_after_warmup();
-    let is_stuck = record.total.counts.offered == 0 && held > 0;
+    // A run that ended in its warm-up has measured nothing.
+    let is_stuck = record.total.counts.offered == 0 && held > 0 && record.measured_ns > 0;
     let tried = record.total.counts.offered > 0 || record.connections().attempted > 0 || is_stuck;
     tried && record.total.counts.responses == 0
 }

@@ -253,7 +253,7 @@ pub(crate) fn why_nothing_was_answered(figures: &Figures<'_>) -> String {
     }
     let warmup = &figures.record.warmup.counts;
     let stuck = warmup.lost() + figures.record.answered_after_warmup();
-    if counts.offered == 0 && stuck > 0 {
+    if counts.offered == 0 && stuck > 0 && figures.record.measured_ns > 0 {
         return format!(
             "no query was sent: {} of the warm-up got no response in time, and held all slots",
             counted(stuck, "query")

@@ -4,6 +4,7 @@
 //! help, and more make it worse. On a path with random loss, more slots compensate for the blocked
 //! ones.
 
+use crate::EndedBy;
 use crate::histogram::Histogram;
 use crate::rules::situations::*;
 use crate::timeline::Timeline;
@@ -118,6 +119,30 @@ fn slots_that_the_warm_up_lost_are_said_and_none_of_the_servers() {
     let mut few = saturated();
     few.warmup.counts.timeouts = 3;
     assert_eq!(judge(&few).limit, Limit::Server);
+}
+
+#[test]
+fn answers_of_the_warm_up_hold_slots_if_they_come_in_the_second_half_of_the_run() {
+    let answered_after = |seconds: u64| {
+        let mut record = saturated();
+        record.phases.warmup_ns = SECOND;
+        let latency = &mut record.warmup.distributions.latency;
+        latency.record_many(seconds * SECOND, 100);
+        record
+    };
+    // A slow target answers many of them in the warm-up or soon after it.
+    assert_eq!(answered_after(5).answered_after_warmup(), 0);
+    assert_eq!(answered_after(7).answered_after_warmup(), 100);
+    // A run that was interrupted in its warm-up measured nothing, and no slots were held in it.
+    let mut interrupted = answered_after(7);
+    interrupted.intervals.clear();
+    interrupted.total = Interval::total(&[]);
+    interrupted.measured_ns = 0;
+    interrupted.ended_by = EndedBy::Interrupted;
+    assert_eq!(interrupted.answered_after_warmup(), 0);
+    let verdict = judge(&interrupted);
+    let seen = "the run was interrupted before the first query";
+    assert!(verdict.evidence[0].contains(seen), "{verdict:#?}");
 }
 
 #[test]
