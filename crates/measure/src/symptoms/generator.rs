@@ -375,11 +375,12 @@ impl NoResources {
 pub(super) fn no_resources(figures: &Figures<'_>) -> Option<NoResources> {
     let connections = figures.record.connections();
     let failed = connections.failed;
-    let (number, are_ports) = match (failed.no_resources, failed.no_local_port) {
-        (0, 0) => return None,
-        (0, ports) => (ports, true),
-        (files, _) => (files, false),
-    };
+    let (others, ports) = (failed.no_resources, failed.no_local_port);
+    if others + ports == 0 {
+        return None;
+    }
+    let are_ports = ports > others;
+    let number = others.max(ports);
     let of_agent = |it: &AgentCounts| match are_ports {
         true => it.no_local_port,
         false => it.no_resources,
@@ -389,7 +390,7 @@ pub(super) fn no_resources(figures: &Figures<'_>) -> Option<NoResources> {
         number,
         are_ports,
         agents: worst_agents(figures, failed),
-        are_many: number as f64 > LOSS_MAX * connections.attempted as f64,
+        are_many: (others + ports) as f64 > LOSS_MAX * connections.attempted as f64,
     })
 }
 
