@@ -99,6 +99,10 @@ fn of_outage(objective: &Objective, symptoms: &Symptoms<'_>) -> Option<Excuse> {
         OutageKind::NoResources => Excuse::Host(format!(
             "it had no open file, memory or local port for new connections for {lasted}"
         )),
+        _ if longest.lasts => Excuse::Outage(format!(
+            "no usable response came for {lasted}, to the end, though all was well before: an \
+                outage, or a limit that answers nothing while it is exceeded"
+        )),
         _ => Excuse::Outage(format!(
             "no usable response came for {lasted}, though all was well before and after: an \
                 outage, not overload"
