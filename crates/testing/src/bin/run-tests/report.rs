@@ -135,7 +135,12 @@ fn conclude(name: String, runs: &[&RunOfTest]) -> Test {
         (Outcome::Passed, true) => Conclusion::Flaky,
         (Outcome::Passed, false) => Conclusion::Passed,
     };
-    let not_passed = runs.iter().filter(|run| run.outcome != Outcome::Passed);
+    // Of one that failed, the host's excuse in another run is no reason.
+    let of_interest = |run: &&&RunOfTest| match has_failed {
+        true => run.outcome == Outcome::Failed,
+        false => run.outcome != Outcome::Passed,
+    };
+    let not_passed = runs.iter().filter(of_interest);
     let outputs = runs.iter().filter_map(|run| run.output.as_ref());
     Test {
         name,
