@@ -507,7 +507,7 @@ fn what_the_system_does_not_allow_is_an_error_with_its_cure() {
 #[test]
 fn a_process_without_memory_says_so_whatever_it_does() {
     // With less, the kernel ends what it cannot map (execve(2)).
-    for limit in (40_000..110_000).step_by(5_000) {
+    for limit in (50_000..110_000).step_by(5_000) {
         let run = "run --quiet --duration 100ms --clients 20 --transport dot --rate 1k";
         let line = format!("ulimit -v {limit}; exec {THRONG} {run}");
         let output = Command::new("sh").args(["-c", &line]).output().unwrap();
