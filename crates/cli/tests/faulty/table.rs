@@ -27,7 +27,7 @@ const ATTEMPTS_MAX: u32 = 3;
 /// Lines of progress that a run must show after the last deed, to be one that met the fault.
 const SHOWN_AFTER_MIN: usize = 3;
 /// Of setpriority(2): that of timed tests.
-const PRIORITY: i32 = -15;
+const PRIORITY: i32 = -20;
 /// The same of a verdict that was left open.
 const DECIDING_ATTEMPTS_MAX: u32 = 5;
 /// How long rows are repeated until their host was quiet: a little longer than all take once that

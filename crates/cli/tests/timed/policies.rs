@@ -73,11 +73,16 @@ fn verdicts_name_no_wrong_cause_on_a_disturbed_host() {
             Some(_) => (0, 1),
             None => (turn, each.len()),
         };
-        let of_turn = rows.iter().skip(skipped).step_by(step);
-        // A control group of its own has next to no CPU beside hogs of a session that is ahead.
-        let is_left_out =
-            |row: &&Row| matches!(disturbed, Disturbed::Hogs(_)) && row.run.server.quota.is_some();
-        let of_turn: Vec<Row> = of_turn.filter(|it| !is_left_out(it)).cloned().collect();
+        // In a control group of its own, a server has next to no CPU beside our hogs, whose session
+        // is ahead of it.
+        let (of_quota, others): (Vec<Row>, Vec<Row>) = rows
+            .iter()
+            .cloned()
+            .partition(|row| row.run.server.quota.is_some());
+        let mut of_turn: Vec<Row> = others.into_iter().skip(skipped).step_by(step).collect();
+        if disturbed == Disturbed::Stop {
+            of_turn.extend(of_quota);
+        }
         let _hogs = match disturbed {
             Disturbed::Hogs(cpus) => cpus.iter().map(|cpu| hog(*cpu)).collect(),
             Disturbed::Stop | Disturbed::Quota => Vec::new(),

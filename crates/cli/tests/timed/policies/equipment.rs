@@ -280,6 +280,8 @@ impl Disturbed {
                 "the target was down",
                 "stopped by a signal",
                 "timeout of",
+                // A control group of its own waits for what others on the host use.
+                "stop the other processes",
             ],
             Disturbed::Quota => &[
                 "CPU",
