@@ -87,7 +87,7 @@ impl Limit {
             }
             Limit::Rate => "The target kept up with the load asked for; its own limit is higher",
             Limit::Unknown => {
-                "The record does not show what set the rate; it is not a limit of the target"
+                "The record does not show what set the rate; it need not be a limit of the target"
             }
         }
     }

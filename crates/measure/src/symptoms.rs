@@ -194,9 +194,9 @@ symptoms! {
     /// of the queries.
     outages_of_target: OutagesOfTarget = losses::outages_of_target,
         much if OutagesOfTarget::are_much;
-    /// Such a span that a limit on the rate, which answers nothing while it is exceeded, makes too:
-    /// silence over UDP to the end, or for a timeout of the closed loop; or that was repeated, or
-    /// beside which queries were lost.
+    /// A limit on the rate that answers nothing while it is exceeded looks the same as such a span:
+    /// silence over UDP to the end, or for a timeout of the closed loop; or silence, and resets
+    /// over TCP, that came again, or beside which queries were lost.
     outages_or_limit: OutagesOrLimit = losses::outages_or_limit;
     /// Such a span of silence over TCP, alone and to the end, before which over 0.1 % of the
     /// queries had been lost.
@@ -215,7 +215,7 @@ symptoms! {
     starved_outages: StarvedOutages = losses::starved_outages;
     /// A target whose host is busy waited for its CPU as long in the run, and neither its own waits
     /// around its outages nor those of the generator show that it did not wait in them. Or its
-    /// quota stopped it for half as long.
+    /// quota stopped it for half of the time of its outages.
     unclear_outages: UnclearOutages = losses::unclear_outages;
     /// The longest such span was silence, in a run with rejections.
     rejected_outages: RejectedOutages = path::rejected_outages;
@@ -225,7 +225,7 @@ symptoms! {
     /// queries and handshakes time out.
     unserved_by_target: UnservedByTarget = connections::unserved_by_target;
     /// Such clients, if none of them ever had a connection, as their SYNs had no answer or were
-    /// rejected, and no listen queue is known to overflow.
+    /// rejected, and no listen queue is known to have dropped half of these SYNs.
     never_connected: NeverConnected = unserved::never_connected;
     /// Such clients, if they are all clients of some of several local addresses, and no others.
     unserved_by_source: UnservedBySource = unserved::unserved_by_source;

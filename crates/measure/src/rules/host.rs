@@ -74,7 +74,7 @@ pub(super) fn quota_used(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let matters = "throttled threads send late and read late, which shows as the target's latency";
     let cure = "in Kubernetes: leave out limits.cpu, or set it and requests.cpu to the same whole \
                 number under the static CPU manager policy";
-    let state = match it.is_much() {
+    let state = match it.is_much() || symptoms.throttled_outages.is_some() {
         true => State::Problem,
         false => State::Warning,
     };

@@ -103,6 +103,10 @@ fn outage(symptoms: &Symptoms<'_>, outages: &Outages) -> Finding {
             "clients without a connection send nothing, which says nothing about the target"
         }
         OutageKind::Unsendable => "what never left this host says nothing about the target",
+        _ if outages.may_be_limit => {
+            "a target that stops and a limit on the rate look the same here: a lower rate avoids \
+                the limit alone"
+        }
         _ => {
             "an outage is not overload: a lower rate does not prevent it, and percentiles of the \
                 whole run mix two states"

@@ -198,7 +198,7 @@ static OUTAGES: &[Rule] = rules! {
         silent_if(&[
             RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled, StalledConnections
         ]),
-        unless(&[RejectedOutages]),
+        unless(&[RejectedOutages, TargetThrottled]),
         does_not_know("whether the target waited for its CPU in it, or stopped by itself");
     "outage of the target, or a limit on the rate" says(losses::outages_of_target)
         if [OutagesOfTarget, OutagesOrLimit] => Unknown, in_every_verdict(),

@@ -27,9 +27,6 @@ const MOSTLY_STOPPED: f64 = 0.5;
 const OTHERS_MIN: f64 = 0.1;
 /// Others that use less than this share of what the target waited are not why it did.
 const OTHERS_OF_WAITED: f64 = 0.25;
-/// A quota that stopped the target for that part of the time that its threads waited is why they
-/// did.
-const OF_QUOTA: u64 = 2;
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
 
@@ -176,10 +173,8 @@ pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<T
         return None;
     }
     let host = service::others_on_host(figures)?;
-    let waited_ns = figures.target_waited_ns()?;
-    if throttled.is_some_and(|it| OF_QUOTA * it.quota.throttled_ns >= waited_ns) {
-        return None;
-    }
+    let of_quota_ns = throttled.map_or(0, |it| it.quota.throttled_ns);
+    let waited_ns = figures.target_waited_ns()?.saturating_sub(of_quota_ns);
     let waited = per(waited_ns as f64, host.wall_ns as f64);
     let others = host.others_cpus();
     // Threads of a busy target also wait for each other, and for the generator.
@@ -230,7 +225,8 @@ pub(super) fn own_receive_drops(figures: &Figures<'_>) -> Option<OwnReceiveDrops
 
 /// True if `drops` are at least half of `lost` queries, and these are worth a verdict.
 fn are_half_of(drops: u64, lost: u64, figures: &Figures<'_>) -> bool {
-    per(lost as f64, figures.counts.offered as f64) >= LOSS_MIN && drops >= lost.div_ceil(2)
+    let tried = figures.counts.sent + figures.counts.not_sent.send_failed;
+    per(lost as f64, tried as f64) >= LOSS_MIN && drops >= lost.div_ceil(2)
 }
 
 fn agents_that_dropped(figures: &Figures<'_>) -> Vec<usize> {

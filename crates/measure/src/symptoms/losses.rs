@@ -609,6 +609,9 @@ pub(crate) struct UnclearOutages {
 }
 
 pub(super) fn unclear_outages(figures: &Figures<'_>) -> Option<UnclearOutages> {
+    if starved_outages(figures).is_some() {
+        return None;
+    }
     if let Some(stopped) = stopped_by_quota(figures) {
         return Some(UnclearOutages {
             waited: stopped,
@@ -616,7 +619,7 @@ pub(super) fn unclear_outages(figures: &Figures<'_>) -> Option<UnclearOutages> {
         });
     }
     let waited = target_starved_from(figures, 0.0)?.waited;
-    let is_unclear = starved_outages(figures).is_none() && host_in_outages(figures)? != Host::Ran;
+    let is_unclear = host_in_outages(figures)? != Host::Ran;
     is_unclear.then_some(UnclearOutages {
         waited,
         is_quota: false,
@@ -624,14 +627,16 @@ pub(super) fn unclear_outages(figures: &Figures<'_>) -> Option<UnclearOutages> {
 }
 
 /// Seconds in each second of the run in which its quota stopped a target, if that is half as long
-/// as its outages were.
+/// as its outages were. The kernel adds up the time of all CPUs, in periods that end alike.
 fn stopped_by_quota(figures: &Figures<'_>) -> Option<f64> {
     let outages = outages_of_target(figures)?.0;
-    let stopped_ns = target_throttled(figures)?.quota.throttled_ns;
-    let wall_ns = figures.record.host_use.as_ref()?.wall_ns;
+    let quota = target_throttled(figures)?.quota;
+    let wall_ns = figures.record.host_use.as_ref()?.wall_ns as f64;
+    let at_most_ns = wall_ns * per(quota.throttled as f64, quota.periods as f64);
+    let stopped_ns = at_most_ns.min(quota.throttled_ns as f64);
     let is_silence = outages.longest.kind == OutageKind::Silence;
-    (is_silence && 2 * stopped_ns >= outages.alike_ns)
-        .then(|| per(stopped_ns as f64, wall_ns as f64))
+    let may_be = is_silence && !stalls::has_not_waited(figures, &outages.spans);
+    (may_be && 2.0 * stopped_ns >= outages.alike_ns as f64).then(|| per(stopped_ns, wall_ns))
 }
 
 /// A port that refuses is closed, however long the process that had it waited for a CPU.

@@ -45,7 +45,7 @@ fn find_never_connected(figures: &Figures<'_>) -> Option<NeverConnected> {
     let rejected = failed.refused + failed.unreachable;
     let dropped = failed.timed_out + connections.abandoned;
     // A listen queue that is known to overflow is what turns them away.
-    if listen_queue_full(figures).is_some_and(|it| it.explains(rejected + dropped)) {
+    if listen_queue_full(figures).is_some_and(|it| it.explains(dropped)) {
         return None;
     }
     let are_all = none >= unserved.without && silent.max(unfinished) <= SILENT_MAX;

@@ -20,7 +20,7 @@ fn a_quota_that_was_used_up_is_named_with_the_times() {
 }
 
 #[test]
-fn a_quota_that_stopped_the_generator_shortly_is_not_the_limit() {
+fn a_quota_that_stopped_the_generator_briefly_is_not_the_limit() {
     let record = throttled(190_000);
     told(&record, "CPU quota").warning("used up 4 times", "limits.cpu");
     assert_eq!(judge(&record).limit, Limit::Server);
