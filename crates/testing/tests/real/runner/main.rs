@@ -9,10 +9,11 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use testing::folder::Folder;
 
-/// A test for each thing that may happen. `flaky` and `doubtful` fail the first time that they run.
+/// A test for each thing that may happen. `flaky` and `doubtful` fail the first time that they run;
+/// the host is too busy the first time for `later` and `worse`.
 const BINARY: &str = r#"#!/bin/bash
 if [[ $1 == --list ]]; then
-    printf '%s: test\n' right wrong flaky doubtful unquiet leaves silent hangs
+    printf '%s: test\n' right wrong flaky doubtful unquiet later worse leaves silent hangs
     exit
 fi
 echo "running 1 test"
@@ -24,6 +25,9 @@ case $2 in
     doubtful) [[ -e doubted ]] || { touch doubted; echo "the doubt"; echo FAILED; exit 101; }
         echo "the second try"; echo "too busy" >"$THRONG_TEST_INCONCLUSIVE" ;;
     unquiet) echo "too busy" >"$THRONG_TEST_INCONCLUSIVE" ;;
+    later) [[ -e quiet ]] || { touch quiet; echo "too busy" >"$THRONG_TEST_INCONCLUSIVE"; } ;;
+    worse) [[ -e worse ]] && { echo "it is wrong"; echo FAILED; exit 101; }
+        touch worse; echo "too busy" >"$THRONG_TEST_INCONCLUSIVE" ;;
     leaves) setsid tail -f /dev/null >/dev/null 2>&1 & touch "$TMPDIR/throng-file" ;;
     silent) exit 0 ;;
     hangs) exec tail -f /dev/null ;;
@@ -82,7 +86,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[test]
-fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
+fn each_test_is_concluded_after_a_second_try_of_those_that_did_not_pass() {
     let place = Place::new("all").built("real/target");
     let first = place.run_tests("run pure,real,timed binaries.json");
     assert!(first.status.success(), "{}", printed(&first));
@@ -95,19 +99,21 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
     let last = place.run_tests("report");
     let text = printed(&last);
     assert_eq!(last.status.code(), Some(1), "{text}");
-    let sum = "tests: 1 passed, 5 failed, 1 flaky, 1 inconclusive\n";
+    let sum = "tests: 2 passed, 6 failed, 1 flaky, 1 inconclusive\n";
     assert!(text.ends_with(sum), "{text}");
     let report = place.report();
     let tests = report["tests"].as_array().unwrap();
-    for (name, conclusion, why) in [
-        ("right", "passed", ""),
-        ("wrong", "failed", "exit code 101"),
-        ("flaky", "flaky", "exit code 101"),
-        ("doubtful", "failed", "exit code 101"),
-        ("unquiet", "inconclusive", "too busy"),
-        ("leaves", "failed", "still runs"),
-        ("silent", "failed", "no result"),
-        ("hangs", "failed", "ended after 5 s"),
+    for (name, conclusion, why, outputs) in [
+        ("right", "passed", "", 0),
+        ("wrong", "failed", "exit code 101", 2),
+        ("flaky", "flaky", "exit code 101", 2),
+        ("doubtful", "failed", "exit code 101", 2),
+        ("unquiet", "inconclusive", "too busy", 2),
+        ("later", "passed", "too busy", 2),
+        ("worse", "failed", "exit code 101", 3),
+        ("leaves", "failed", "still runs", 2),
+        ("silent", "failed", "no result", 2),
+        ("hangs", "failed", "ended after 5 s", 2),
     ] {
         let name = format!("some::target::{name}");
         let test = tests.iter().find(|it| it["name"] == name.as_str()).unwrap();
@@ -117,13 +123,8 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
             .and_then(Value::as_str)
             .unwrap_or_default();
         assert!(first.contains(why), "{test}");
-        let tries = match conclusion {
-            "failed" | "flaky" => 2,
-            "passed" => 0,
-            _ => 1,
-        };
         let kept = test["outputs"].as_array().map_or(0, Vec::len);
-        assert_eq!(kept, tries, "{test}");
+        assert_eq!(kept, outputs, "{test}");
     }
     let left = tests.iter().find(|it| it["name"] == "some::target::leaves");
     let why = left.unwrap()["why"][0].as_str().unwrap();
@@ -133,11 +134,12 @@ fn each_test_is_concluded_after_a_second_try_of_those_that_failed() {
     );
     let xml = fs::read_to_string(place.0.path("target/test-report.xml")).unwrap();
     for part in [
-        "<testsuite name=\"some::target\" tests=\"8\" failures=\"5\" skipped=\"1\">",
+        "<testsuite name=\"some::target\" tests=\"10\" failures=\"6\" skipped=\"1\">",
         "<flakyFailure message=\"exit code 101\">",
         "the reason",
         "the doubt",
         "the second try",
+        "it is wrong",
         "what it does when it passes",
     ] {
         assert!(xml.contains(part), "{part}: {xml}");
