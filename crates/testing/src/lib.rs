@@ -4,6 +4,7 @@
 //! * [`same`]: records of the same load, compared whoever measured it.
 //! * [`due`]: queries that are due by time, as they are counted on any host.
 //! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
+//! * [`cases`]: cases of one test, of which only those that failed are run again.
 //! * [`host`]: rights of this process.
 //! * [`example`]: a run record, which tests change where they want another one.
 //! * [`measured`]: intervals and a verdict, for tests of what shows them.
@@ -20,6 +21,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 pub mod browser;
+pub mod cases;
 pub mod due;
 #[path = "../../measure/src/example.rs"]
 pub mod example;

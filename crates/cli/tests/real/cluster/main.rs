@@ -6,10 +6,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use bed::Cluster;
+use testing::cases::Cases;
 
 mod articles;
 mod bed;
@@ -31,6 +31,13 @@ type Case = (&'static str, fn(&Cluster));
 #[test]
 fn servers_in_pods_are_cells_and_fleets_are_exact() {
     let cluster = Cluster::start();
+    let cases = Cases::begin();
+    let run = |of: &[Case], cluster: &Cluster| {
+        let only = std::env::var("THRONG_CLUSTER").unwrap_or_default();
+        for (name, case) in of.iter().filter(|(name, _)| name.contains(&only)) {
+            cases.run(name, || case(cluster));
+        }
+    };
     // Those of a list may leave nothing to the next one.
     thread::scope(|scope| {
         scope.spawn(|| run(articles::CASES, &cluster.apart("articles")));
@@ -40,20 +47,13 @@ fn servers_in_pods_are_cells_and_fleets_are_exact() {
         scope.spawn(|| run(image::CASES, &cluster));
         // In namespaces of their own. Not all at once: they would wait for CPUs of the nodes, and
         // hear so late of their start that a run ends without a result.
-        for cases in fleet::CASES.chunks(2).chain(losses::CASES.chunks(3)) {
-            scope.spawn(|| run(cases, &cluster));
+        for of in fleet::CASES.chunks(2).chain(losses::CASES.chunks(3)) {
+            scope.spawn(|| run(of, &cluster));
         }
     });
     run(losses::OF_CLUSTER, &cluster);
-    ends::with_its_api_server(cluster);
-}
-
-fn run(cases: &[Case], cluster: &Cluster) {
-    let only = std::env::var("THRONG_CLUSTER").unwrap_or_default();
-    for (name, case) in cases.iter().filter(|(name, _)| name.contains(&only)) {
-        eprintln!("case {name}");
-        // Cases that run beside this one print where its panic is found.
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| case(cluster)));
-        assert!(outcome.is_ok(), "case failed: {name}");
-    }
+    cases.run("a cluster ends with its API server", || {
+        ends::with_its_api_server(cluster);
+    });
+    cases.end();
 }

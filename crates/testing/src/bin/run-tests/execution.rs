@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use testing::cases::FAILED_CASES_FILE;
 use testing::timed::{INCONCLUSIVE_FILE, ONE_ATTEMPT};
 
 use crate::binaries::Job;
@@ -32,8 +33,15 @@ pub(crate) enum Attempts {
     One,
 }
 
+/// Whether a test runs beside others, or once more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Round {
+    First,
+    Again,
+}
+
 /// Runs a test. Its output is there afterwards, whatever it came to.
-pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
+pub(crate) fn execute(job: &Job, attempts: Attempts, round: Round) -> RunOfTest {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::SeqCst);
     let mark = format!("{}-{number}", std::process::id());
@@ -52,6 +60,7 @@ pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
     // Tests do not read the user's defaults.
     command.env("THRONG_CONFIG", "none");
     command.env(INCONCLUSIVE_FILE, &inconclusive);
+    command.env(FAILED_CASES_FILE, failed_cases(job, round));
     let ended = ended(&mut command, &output);
     let left = leftovers::remove(&temporary);
     let text = fs::read(&output).unwrap_or_default();
@@ -71,6 +80,17 @@ pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
         why,
         output: Some(output),
     }
+}
+
+/// The file of the cases that have failed in the first round, which the second one reads.
+fn failed_cases(job: &Job, round: Round) -> PathBuf {
+    let name = job.name().replace("::", "-");
+    let path = Path::new(FOLDER).join(format!("output/{name}-cases.txt"));
+    if round == Round::First {
+        // Those of an earlier run of all tests.
+        let _ = fs::remove_file(&path);
+    }
+    std::path::absolute(path).unwrap()
 }
 
 fn command(job: &Job, attempts: Attempts) -> Command {

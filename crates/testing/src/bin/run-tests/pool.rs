@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::binaries::{Job, Kind};
-use crate::execution::{Attempts, execute};
+use crate::execution::{Attempts, Round, execute};
 use crate::results::{self, Outcome, Results, RunOfTest};
 
 /// Real tests at once, for each CPU.
@@ -60,7 +60,7 @@ fn drain(queue: &Mutex<VecDeque<Job>>, results: &Results, board: &Board) {
             true => Attempts::Several,
             false => Attempts::One,
         };
-        let run = execute(&job, attempts).without_output_if_passed();
+        let run = execute(&job, attempts, Round::First).without_output_if_passed();
         if run.outcome == Outcome::Inconclusive {
             inconclusive_seconds += run.seconds;
         }
@@ -83,7 +83,7 @@ pub(crate) fn run_again() -> Result<bool, String> {
     let once_more = |job: &Job| {
         println!("again, alone: {}", job.name());
         // What differs between the two outputs of a flaky test is why it is flaky.
-        let run = execute(job, Attempts::Several);
+        let run = execute(job, Attempts::Several, Round::Again);
         print_if_not_passed(&run);
         results.add(&run);
         run.outcome
