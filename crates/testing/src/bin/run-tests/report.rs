@@ -16,7 +16,7 @@ const SLOWEST: usize = 10;
 /// What is printed of a panic's message: its beginning, and its end, where values are that differ;
 /// and of how many panics of a test.
 const FIRST_LINES: usize = 8;
-const LAST_LINES: usize = 8;
+const LAST_LINES: usize = 12;
 const PANICS_MAX: usize = 4;
 const CHARACTERS_OF_LINE: usize = 600;
 
@@ -221,6 +221,12 @@ fn not_passed(tests: &[Test]) -> String {
     text
 }
 
+/// What the standard library prints after a panic.
+const NOTES: [&str; 2] = [
+    "note: Some details are omitted",
+    "note: run with `RUST_BACKTRACE",
+];
+
 /// The messages of a test's panics, without their backtraces.
 fn panics(output: &str) -> Vec<String> {
     let mut panics: Vec<Vec<&str>> = Vec::new();
@@ -229,7 +235,7 @@ fn panics(output: &str) -> Vec<String> {
         if line.contains(" panicked at ") {
             is_in_one = true;
             panics.push(Vec::new());
-        } else if line == "stack backtrace:" || line.starts_with("note: ") {
+        } else if line == "stack backtrace:" || NOTES.iter().any(|it| line.starts_with(it)) {
             is_in_one = false;
         }
         if let Some(panic) = panics.last_mut().filter(|_| is_in_one) {
@@ -321,11 +327,13 @@ mod tests {
 
     #[test]
     fn panics_are_printed_without_their_backtraces() {
-        let output = "case one\n\nthread 'a' (7) panicked at a.rs:1:1:\nleft: 1\nright: 2\n\
+        let output = "case one\n\nthread 'a' (7) panicked at a.rs:1:1:\nnote: of the message\n\
+                      left: 1\nright: 2\n\
                       stack backtrace:\n   0: f\nnote: Some details are omitted\ncase two\n\
                       thread 'b' (8) panicked at b.rs:1:1:\na scoped thread panicked\n";
         let expected = [
             "thread 'a' (7) panicked at a.rs:1:1:",
+            "note: of the message",
             "left: 1",
             "right: 2",
             "thread 'b' (8) panicked at b.rs:1:1:",
@@ -345,10 +353,13 @@ mod tests {
         );
         let printed = panics(&output);
         assert_eq!(printed.len(), FIRST_LINES + 1 + LAST_LINES);
-        assert_eq!(printed[FIRST_LINES], "[27 lines]");
+        assert_eq!(printed[FIRST_LINES], "[23 lines]");
         assert_eq!(printed[FIRST_LINES - 1], "line 6");
-        assert!(printed[15].starts_with("left: 111") && printed[15].ends_with("1end"));
-        assert!(printed[15].chars().count() < 700);
-        assert_eq!(printed[16], "right: 2");
+        let [.., left, right] = printed.as_slice() else {
+            unreachable!()
+        };
+        assert!(left.starts_with("left: 111") && left.ends_with("1end"));
+        assert!(left.chars().count() < 700);
+        assert_eq!(right, "right: 2");
     }
 }
