@@ -1,4 +1,4 @@
-//! What this process may do on this host.
+//! What this process may do on this host, and how busy the host is.
 
 use std::fs;
 
@@ -15,4 +15,30 @@ pub fn is_root_for(what: &str) -> bool {
         eprintln!("not tested: {what} need root");
     }
     is_root
+}
+
+/// What the CPUs of this host did, in ticks since it started.
+pub struct CpuTimes {
+    all: u64,
+    idle: u64,
+}
+
+impl CpuTimes {
+    /// Reads the first row of /proc/stat (proc_stat(5)).
+    pub fn now() -> CpuTimes {
+        let stat = fs::read_to_string("/proc/stat").unwrap();
+        let row = stat.lines().next().unwrap().split_whitespace().skip(1);
+        let ticks: Vec<u64> = row.map(|it| it.parse().unwrap()).collect();
+        CpuTimes {
+            // Guests are in user time too.
+            all: ticks.iter().take(8).sum(),
+            idle: ticks[3],
+        }
+    }
+
+    /// Share of the time since `before` in which CPUs had nothing to do.
+    pub fn idle_since(&self, before: &CpuTimes) -> f64 {
+        let [all, idle] = [self.all - before.all, self.idle.saturating_sub(before.idle)];
+        idle as f64 / all.max(1) as f64
+    }
 }

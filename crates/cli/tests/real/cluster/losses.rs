@@ -7,7 +7,7 @@ use testing::due;
 
 use crate::Case;
 use crate::bed::Cluster;
-use crate::fleet::{read, received, record, shell};
+use crate::fleet::{read, received, record, shell, shell_once};
 
 pub(crate) const CASES: &[Case] = &[
     (
@@ -241,13 +241,15 @@ manifest --rate 100 --duration 5m --interval 1s |
 $attach >printed 2>said &
 made=$!
 await_of $made grep -q ' 7.0 s ' said
+trap 'ip link set node2 up; kill $responder 2>/dev/null || :' EXIT
 ip link set node2 down
 await_of $made grep -q 'was lost' said
 ip link set node2 up
 "#;
 
 fn node_is_cut_off(cluster: &Cluster) {
-    let (finished, folder) = shell(cluster, "fleet-cut", &format!("{APART}{CUT}{ENDED}"));
+    // This case makes an agent silent on purpose.
+    let (finished, folder) = shell_once(cluster, "fleet-cut", &format!("{APART}{CUT}{ENDED}"));
     finished.succeeded();
     // What was on its way when the link was cut did not arrive.
     let record = assert_lost(&folder, |_| 0);
