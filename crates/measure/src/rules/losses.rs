@@ -6,8 +6,8 @@ use super::generator::{LOOK_AT_INTERFACE, LOOK_AT_RULES, resources};
 use super::host::cpus_for_target;
 use super::path::{long_segments, who_rejects};
 use super::phrases::{
-    MORE_QUOTA, larger_server_buffers, lift_rate_limits, list, lower_rate, plain, rate_below_limit,
-    smaller_answers,
+    MORE_QUOTA, larger_server_buffers, lift_rate_limits, list, lower_rate, path_to_target, plain,
+    rate_below_limit, smaller_answers,
 };
 use crate::doctor::{Cure, Diagnosis, Place, State};
 use crate::notation::{count, counted, decimal, latency, percent, rate, share};
@@ -332,6 +332,9 @@ fn no_queue(figures: &Figures<'_>) -> String {
     }
 }
 
+/// A server whose median takes that much longer than the path may have asked others.
+const UPSTREAM_NS: u64 = 5_000_000;
+
 /// Losses without a sign that the load is the cause: a rate is not advised.
 pub(super) fn without_queue(symptoms: &Symptoms<'_>) -> Option<Finding> {
     let figures = &symptoms.figures;
@@ -354,14 +357,23 @@ pub(super) fn without_queue(symptoms: &Symptoms<'_>) -> Option<Finding> {
         .cures(smaller_answers(figures));
     let diagnosis = match scenario.transport {
         Transports::One(Transport::Udp) => diagnosis
-            .cure(Cure::trace_path("udp", &scenario.target))
-            .cure(Cure::words(
-                "if BIND limits the rate of responses, exempt the generator: rate-limit { \
-                 exempt-clients { GENERATOR; }; };",
-            )),
+            .cures(path_to_target(figures))
+            .cures(more_queries_at_work(figures))
+            .cures(lift_rate_limits()),
         _ => diagnosis,
     };
     Some(diagnosis.into())
+}
+
+/// A resolver that waits for upstreams loses what is more than it may work on at once.
+fn more_queries_at_work(figures: &Figures<'_>) -> Option<Cure> {
+    let waits = figures.service_p50_ns? >= figures.path_ns.unwrap_or(0) + UPSTREAM_NS;
+    waits.then(|| {
+        Cure::words(
+            "if it is a resolver, let it work on more queries at once: recursive-clients (BIND), \
+             num-queries-per-thread (Unbound), max-mthreads (PowerDNS Recursor)",
+        )
+    })
 }
 
 /// A run that shows whether the loss depends on the rate.

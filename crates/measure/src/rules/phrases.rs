@@ -207,23 +207,30 @@ pub(super) fn by_source(figures: &Figures<'_>) -> Vec<Cure> {
         "check the threads and the processes of the target, the servers behind it, and the paths \
          to it (ECMP): source ports are divided among them, and one of them is slow or dead",
     );
-    let path = Cure::trace_path("udp", &scenario.target);
+    let path = path_to_target(figures);
     let addresses = Cure::words(
         "let the server answer all addresses of --local-address (BIND: allow-query { any; };)",
     );
-    match scenario.local_addresses.len() {
-        0 | 1 => vec![parts, path],
-        _ => vec![addresses, parts, path],
-    }
+    let addresses = (scenario.local_addresses.len() > 1).then_some(addresses);
+    [addresses, Some(parts), path]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Traces the path to the target; none to one on this host.
+pub(super) fn path_to_target(figures: &Figures<'_>) -> Option<Cure> {
+    let target = &figures.record.scenario.target;
+    (!figures.target_is_local()).then(|| Cure::trace_path("udp", target))
 }
 
 /// How servers answer the generator at any rate.
 pub(super) fn lift_rate_limits() -> Vec<Cure> {
     vec![
         Cure::words(
-            "lift the limit for the generator, and measure again: rate-limit { exempt-clients } \
-             (BIND), ip-ratelimit and ratelimit (Unbound), rrl-ratelimit (NSD), mod-rrl (Knot \
-             DNS), MaxQPSIPRule and dynamic blocks (dnsdist)",
+            "if the server limits the rate, lift the limit for the generator, and measure again: \
+             rate-limit { exempt-clients } (BIND), ip-ratelimit and ratelimit (Unbound), \
+             rrl-ratelimit (NSD), mod-rrl (Knot DNS), MaxQPSIPRule and dynamic blocks (dnsdist)",
         ),
         exempt_generator(),
         Cure::new(Place::UnboundConf, "ip-ratelimit: 0"),
