@@ -103,7 +103,8 @@ fn limits_of_rate() -> Vec<Row> {
             knot_rrl("0"),
             one_name,
             ADMITS_OR_STOPPED,
-        ),
+        )
+        .followed_by(knot_rrl("0\n    whitelist: 127.0.0.1")),
         row("Knot RRL, slip 1", knot_rrl("1"), one_name, TRUNCATED),
         row("Knot RRL, slip 2", knot_rrl("2"), one_name, TRUNCATED),
     ]
@@ -129,7 +130,8 @@ fn clients() -> Vec<Row> {
         .busy(),
         row("NSD tcp-count 5 of 20, DoT", few(&NSD), dot, CLIENTS),
         row("NSD tcp-count 5 of 300", few(&NSD), many, CLIENTS),
-        row("Knot tcp-max-clients 16 of 20", few(&KNOT), tcp, CLIENTS),
+        row("Knot tcp-max-clients 16 of 20", few(&KNOT), tcp, CLIENTS)
+            .followed_by(Server::new(&KNOT, "").set("tcp-clients=50")),
         row(
             "Knot tcp-max-clients 16 of 20, DoT",
             few(&KNOT),
@@ -141,7 +143,8 @@ fn clients() -> Vec<Row> {
             few(&PDNS_AUTH),
             tcp,
             CLIENTS,
-        ),
+        )
+        .followed_by(Server::new(&PDNS_AUTH, "").set("tcp-clients=50")),
         row(
             "PowerDNS Recursor max-tcp-clients 5 of 20",
             few(&PDNS_RECURSOR),
@@ -186,7 +189,8 @@ fn without_zone_or_upstream() -> Vec<Row> {
             recursor("--max-mthreads=20", Upstream::Slow(200)),
             at_work,
             QUERIES,
-        ),
+        )
+        .followed_by(recursor("--max-mthreads=2048", Upstream::Slow(200))),
         row(
             "PowerDNS Recursor with a silent upstream",
             recursor("", Upstream::Silent),
@@ -216,7 +220,8 @@ fn plugins() -> Vec<Row> {
             || udp(800.0),
             TRUNCATED,
         ),
-        row("CoreDNS acl block", acl("block"), from_one, REFUSED),
+        row("CoreDNS acl block", acl("block"), from_one, REFUSED)
+            .followed_by(Server::new(&COREDNS, "")),
         row("CoreDNS acl filter", acl("filter"), from_one, NODATA),
         row("CoreDNS acl drop", acl("drop"), from_one, SILENT),
         row(

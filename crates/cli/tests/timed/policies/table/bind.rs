@@ -33,6 +33,11 @@ fn rrl(statements: &str) -> Server {
     Server::new(&BIND, &format!("  rate-limit {{ {statements} }};"))
 }
 
+/// The same that exempts the generator.
+fn exempt(statements: &str) -> Server {
+    rrl(&format!("{statements} exempt-clients {{ any; }};"))
+}
+
 pub(super) fn rows() -> Vec<Row> {
     let of_rate = [limits_of_rate(), observed_limits_of_rate()];
     [of_rate.concat(), others(), recursion()].concat()
@@ -46,9 +51,7 @@ fn limits_of_rate() -> Vec<Row> {
             || udp(1_000.0).names(1),
             ADMITS_OR_STOPPED,
         )
-        .followed_by(rrl(
-            "responses-per-second 50; slip 0; exempt-clients { any; };",
-        )),
+        .followed_by(exempt("responses-per-second 50; slip 0;")),
         row(
             "BIND RRL, one name, slip 0, twice the rate",
             rrl("responses-per-second 200; slip 0;"),
@@ -60,7 +63,8 @@ fn limits_of_rate() -> Vec<Row> {
             rrl("responses-per-second 50; slip 1;"),
             || udp(1_000.0).names(1),
             TRUNCATED,
-        ),
+        )
+        .followed_by(exempt("responses-per-second 50; slip 1;")),
         row(
             "BIND RRL, one name, slip 2",
             rrl("responses-per-second 50; slip 2;"),
@@ -78,7 +82,8 @@ fn limits_of_rate() -> Vec<Row> {
             rrl("responses-per-second 5; slip 0;"),
             || udp(1_500.0).names(50),
             ADMITS_OR_STOPPED,
-        ),
+        )
+        .followed_by(exempt("responses-per-second 5; slip 0;")),
         row(
             "BIND RRL, all responses, four sources",
             rrl("responses-per-second 1000; all-per-second 100; slip 0; ipv4-prefix-length 32;"),
@@ -90,7 +95,8 @@ fn limits_of_rate() -> Vec<Row> {
             rrl("responses-per-second 50; slip 0;"),
             || closed(Transport::Udp, 20).names(1),
             HOLDS_SLOTS,
-        ),
+        )
+        .followed_by_load(|| udp(1_000.0).names(1), ADMITS_OR_STOPPED),
         row(
             "BIND RRL over TCP limits nothing",
             rrl("responses-per-second 50; slip 0;"),
@@ -109,7 +115,8 @@ fn observed_limits_of_rate() -> Vec<Row> {
             || udp(1_000.0).names(1),
             DROPS_COUNTED,
         )
-        .observed(),
+        .observed()
+        .followed_by(exempt("responses-per-second 50; slip 0;")),
         row(
             "BIND RRL, one name, slip 2, observed",
             rrl("responses-per-second 50; slip 2;"),
@@ -143,7 +150,8 @@ fn others() -> Vec<Row> {
             Server::new(&BIND, "  blackhole { 127.0.0.2; };"),
             || udp(800.0).sources(1),
             SILENT,
-        ),
+        )
+        .followed_by(plain()),
         row(
             "BIND ignores one of four sources (blackhole)",
             Server::new(&BIND, "  blackhole { 127.0.0.2; };"),
@@ -195,7 +203,8 @@ fn recursion() -> Vec<Row> {
             resolver("recursive-clients 20;", Upstream::Slow(200)),
             load,
             QUERIES,
-        ),
+        )
+        .followed_by(resolver("", Upstream::Slow(200))),
         row(
             "BIND fetches-per-server 10, SERVFAIL, slow upstream",
             resolver("fetches-per-server 10 fail;", Upstream::Slow(200)),

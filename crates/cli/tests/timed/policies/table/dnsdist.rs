@@ -27,7 +27,8 @@ fn limits_of_rate() -> Vec<Row> {
             some,
             DROPS_COUNTED,
         )
-        .observed(),
+        .observed()
+        .followed_by(server("")),
         row(
             "dnsdist MaxQPSIPRule drops, four sources",
             of_source("DropAction()"),
@@ -74,7 +75,8 @@ fn shares() -> Vec<Row> {
             rule("ProbaRule(0.3)", "DropAction()"),
             some,
             LOSES,
-        ),
+        )
+        .followed_by_load(|| udp(100.0), LOSES),
         row(
             "dnsdist answers three queries of ten with SERVFAIL",
             rule("ProbaRule(0.3)", "RCodeAction(DNSRCode.SERVFAIL)"),
@@ -139,7 +141,8 @@ fn others() -> Vec<Row> {
             few(),
             tcp,
             CLIENTS,
-        ),
+        )
+        .followed_by(server("setMaxTCPConnectionsPerClient(50)")),
         row(
             "dnsdist five TCP connections a client, of 20, DoT",
             few(),

@@ -72,14 +72,16 @@ fn limits_of_rate() -> Vec<Row> {
             factor_0(),
             || closed(Transport::Udp, 20),
             HOLDS_SLOTS,
-        ),
+        )
+        .followed_by_load(|| udp(1_000.0), ADMITS_OR_STOPPED),
         row(
             "Unbound ip-ratelimit, factor 0, observed",
             factor_0(),
             || udp(1_000.0),
             DROPS_COUNTED,
         )
-        .observed(),
+        .observed()
+        .followed_by(server("  ip-ratelimit: 0")),
         row(
             "Unbound ratelimit of a zone, factor 10",
             resolver("  ratelimit: 100", "stub-zone", Upstream::Slow(1)),
@@ -97,7 +99,8 @@ fn access() -> Vec<Row> {
             server("  access-control: 127.0.0.2/32 refuse"),
             from_one,
             REFUSED,
-        ),
+        )
+        .followed_by(server("")),
         row(
             "Unbound ignores a source",
             server("  access-control: 127.0.0.2/32 deny"),
@@ -134,12 +137,9 @@ fn access() -> Vec<Row> {
 
 fn clients_and_queries() -> Vec<Row> {
     let at_work = || udp(500.0).names(2_000);
-    let few_queries = || {
-        resolver(
-            "  num-queries-per-thread: 20",
-            "forward-zone",
-            Upstream::Slow(200),
-        )
+    let queries = |most: u32| {
+        let option = format!("  num-queries-per-thread: {most}");
+        resolver(&option, "forward-zone", Upstream::Slow(200))
     };
     let few_clients = || server("").set("tcp-clients=5");
     vec![
@@ -158,17 +158,18 @@ fn clients_and_queries() -> Vec<Row> {
         ),
         row(
             "Unbound num-queries-per-thread 20, slow upstream",
-            few_queries(),
+            queries(20),
             at_work,
             QUERIES,
         ),
         row(
             "Unbound num-queries-per-thread 20, slow upstream, observed",
-            few_queries(),
+            queries(20),
             at_work,
             QUERIES_COUNTED,
         )
-        .observed(),
+        .observed()
+        .followed_by(queries(4_096)),
         row(
             "Unbound with a silent upstream",
             resolver("", "forward-zone", Upstream::Silent),
