@@ -19,8 +19,9 @@ pub fn is_root_for(what: &str) -> bool {
 
 /// What the CPUs of this host did, in ticks since it started.
 pub struct CpuTimes {
-    all: u64,
-    idle: u64,
+    all: f64,
+    idle: f64,
+    stolen: f64,
 }
 
 impl CpuTimes {
@@ -28,17 +29,26 @@ impl CpuTimes {
     pub fn now() -> CpuTimes {
         let stat = fs::read_to_string("/proc/stat").unwrap();
         let row = stat.lines().next().unwrap().split_whitespace().skip(1);
-        let ticks: Vec<u64> = row.map(|it| it.parse().unwrap()).collect();
+        // The rest, time of guests, is in user time too.
+        let ticks: Vec<f64> = row.take(8).map(|it| it.parse().unwrap()).collect();
         CpuTimes {
-            // Guests are in user time too.
-            all: ticks.iter().take(8).sum(),
+            all: ticks.iter().sum(),
             idle: ticks[3],
+            stolen: ticks[7],
         }
     }
 
     /// Share of the time since `before` in which CPUs had nothing to do.
     pub fn idle_since(&self, before: &CpuTimes) -> f64 {
-        let [all, idle] = [self.all - before.all, self.idle.saturating_sub(before.idle)];
-        idle as f64 / all.max(1) as f64
+        (self.idle - before.idle) / self.ticks_since(before)
+    }
+
+    /// Share of the time since `before` that the hypervisor took.
+    pub fn stolen_since(&self, before: &CpuTimes) -> f64 {
+        (self.stolen - before.stolen) / self.ticks_since(before)
+    }
+
+    fn ticks_since(&self, before: &CpuTimes) -> f64 {
+        (self.all - before.all).max(1.0)
     }
 }

@@ -5,7 +5,7 @@
 //! * [`due`]: queries that are due by time, as they are counted on any host.
 //! * [`timed`]: a test that needs a quiet host repeats until it had one, or is inconclusive.
 //! * [`cases`]: cases of one test, of which only those that failed are run again.
-//! * [`host`]: rights of this process.
+//! * [`host`]: rights of this process, and how busy the host is.
 //! * [`example`]: a run record, which tests change where they want another one.
 //! * [`measured`]: intervals and a verdict, for tests of what shows them.
 //! * [`folder`]: a temporary folder of one test, in which no process may be left.

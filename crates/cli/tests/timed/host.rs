@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::Instant;
 
+use testing::host::CpuTimes;
 use testing::quiet::{Disturbance, Quiet};
 use testing::timed::{Attempt, on_quiet_host};
 
 /// The counters of the host at an instant.
 pub(crate) struct Host {
     at: Instant,
-    stolen_ticks: f64,
-    all_ticks: f64,
+    cpus: CpuTimes,
     /// Seconds in which threads were ready to run and had no CPU; none where the kernel does not
     /// count it.
     waited_s: Option<f64>,
@@ -18,23 +18,17 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn now() -> Host {
-        let stat = fs::read_to_string("/proc/stat").unwrap();
-        let ticks = stat.lines().next().unwrap().split_whitespace().skip(1);
-        let ticks: Vec<f64> = ticks.take(8).map(|it| it.parse().unwrap()).collect();
         Host {
             at: Instant::now(),
-            stolen_ticks: ticks[7],
-            all_ticks: ticks.iter().sum(),
+            cpus: CpuTimes::now(),
             waited_s: pressure().or_else(run_queue_wait),
         }
     }
 
     /// What the hypervisor has taken since.
     pub(crate) fn stolen(&self) -> Disturbance {
-        let now = Host::now();
-        let all = (now.all_ticks - self.all_ticks).max(1.0);
         Disturbance {
-            stolen: (now.stolen_ticks - self.stolen_ticks) / all,
+            stolen: CpuTimes::now().stolen_since(&self.cpus),
             ..Disturbance::default()
         }
     }
