@@ -33,15 +33,8 @@ pub(crate) enum Attempts {
     One,
 }
 
-/// Whether a test runs beside others, or once more.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Round {
-    First,
-    Again,
-}
-
 /// Runs a test. Its output is there afterwards, whatever it came to.
-pub(crate) fn execute(job: &Job, attempts: Attempts, round: Round) -> RunOfTest {
+pub(crate) fn execute(job: &Job, attempts: Attempts) -> RunOfTest {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::SeqCst);
     let mark = format!("{}-{number}", std::process::id());
@@ -60,7 +53,7 @@ pub(crate) fn execute(job: &Job, attempts: Attempts, round: Round) -> RunOfTest 
     // Tests do not read the user's defaults.
     command.env("THRONG_CONFIG", "none");
     command.env(INCONCLUSIVE_FILE, &inconclusive);
-    command.env(FAILED_CASES_FILE, failed_cases(job, round));
+    command.env(FAILED_CASES_FILE, failed_cases(job));
     let ended = ended(&mut command, &output);
     let left = leftovers::remove(&temporary);
     let text = fs::read(&output).unwrap_or_default();
@@ -82,14 +75,15 @@ pub(crate) fn execute(job: &Job, attempts: Attempts, round: Round) -> RunOfTest 
     }
 }
 
-/// The file of the cases that have failed in the first round, which the second one reads.
-fn failed_cases(job: &Job, round: Round) -> PathBuf {
+/// Forgets which cases of a test have failed: all of them are to run.
+pub(crate) fn forget_failed_cases(job: &Job) {
+    let _ = fs::remove_file(failed_cases(job));
+}
+
+/// The file of the cases that have failed, which the test reads when it is run again.
+fn failed_cases(job: &Job) -> PathBuf {
     let name = job.name().replace("::", "-");
     let path = Path::new(FOLDER).join(format!("output/{name}-cases.txt"));
-    if round == Round::First {
-        // Those of an earlier run of all tests.
-        let _ = fs::remove_file(&path);
-    }
     std::path::absolute(path).unwrap()
 }
 

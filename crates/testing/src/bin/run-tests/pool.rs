@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::binaries::{Job, Kind};
-use crate::execution::{Attempts, Round, execute};
+use crate::execution::{Attempts, execute, forget_failed_cases};
 use crate::results::{self, Outcome, Results, RunOfTest};
 
 /// Real tests at once, for each CPU.
@@ -27,6 +27,7 @@ pub(crate) fn run_all(jobs: Vec<Job>) -> Result<(), String> {
     let cpus = thread::available_parallelism().map_or(2, usize::from);
     let mut by_kind = BTreeMap::<Kind, VecDeque<Job>>::new();
     for job in jobs {
+        forget_failed_cases(&job);
         by_kind.entry(job.kind).or_default().push_back(job);
     }
     let timed = by_kind.remove(&Kind::Timed);
@@ -60,7 +61,7 @@ fn drain(queue: &Mutex<VecDeque<Job>>, results: &Results, board: &Board) {
             true => Attempts::Several,
             false => Attempts::One,
         };
-        let run = execute(&job, attempts, Round::First).without_output_if_passed();
+        let run = execute(&job, attempts).without_output_if_passed();
         if run.outcome == Outcome::Inconclusive {
             inconclusive_seconds += run.seconds;
         }
@@ -83,7 +84,7 @@ pub(crate) fn run_again() -> Result<bool, String> {
     let once_more = |job: &Job| {
         println!("again, alone: {}", job.name());
         // What differs between the two outputs of a flaky test is why it is flaky.
-        let run = execute(job, Attempts::Several, Round::Again);
+        let run = execute(job, Attempts::Several);
         print_if_not_passed(&run);
         results.add(&run);
         run.outcome
