@@ -94,20 +94,21 @@ const IDLE_MAX: f64 = 0.25;
 
 /// Runs these lines of the shell, again if agents got no CPU; the folder that they ran in.
 pub(crate) fn shell(cluster: &Cluster, name: &str, lines: &str) -> (Finished, String) {
-    for attempt in 1.. {
+    let mut attempts = 1;
+    loop {
         let before = CpuTimes::now();
         let (finished, folder) = shell_once(cluster, name, lines);
         let is_busy = CpuTimes::now().idle_since(&before) <= IDLE_MAX;
         let said = std::fs::read_to_string(format!("{folder}/said")).unwrap_or_default();
         let is_starved = is_busy && STARVED.iter().any(|it| said.contains(it));
-        if attempt == ATTEMPTS_MAX || !is_starved {
+        if attempts == ATTEMPTS_MAX || !is_starved {
             return (finished, folder);
         }
-        eprintln!("case {name}, attempt {attempt}: {said}");
+        eprintln!("case {name}, attempt {attempts}: {said}");
+        attempts += 1;
         cluster.kubectl(&format!("delete namespace {name}"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
-    unreachable!()
 }
 
 /// Runs these lines of the shell once.
