@@ -139,8 +139,12 @@ pub struct CpuUse {
     pub is_target_here: bool,
     /// CPU time of the processes that serve the target's port; none if they were not found.
     pub target_ns: Option<u64>,
-    /// Time that their threads were ready to run but waited for a CPU; none if unknown.
+    /// Time that their threads were ready to run but waited for a CPU, at least; none if unknown.
     pub target_wait_ns: Option<u64>,
+    /// The number of threads of the processes that serve the target's port that waited for a CPU;
+    /// none if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_threads_waiting: Option<u64>,
     /// Datagrams that the UDP sockets on the target's port had no room for; none if they were not
     /// found, or one of them was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

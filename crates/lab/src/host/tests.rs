@@ -340,6 +340,52 @@ fn threads_of_the_target_that_end_take_no_waits_of_others_with_them() {
 }
 
 #[test]
+fn threads_that_never_run_have_waited_all_the_time() {
+    let folder = Folder::with(
+        "host-waits",
+        &[
+            ("proc/stat", "cpu  5 1 4 100 9 2 3 6 0 0\n"),
+            ("proc/net/udp", NAMED_UDP),
+            ("proc/77/stat", NAMED_STAT),
+            ("proc/77/fd/1", ""),
+        ],
+    );
+    std::os::unix::fs::symlink("socket:[99]", folder.path("proc/77/fd/3")).unwrap();
+    let thread = |id: u32, state: &str, schedstat: &str| {
+        let stat = format!("{id} (a) b) {state} 1 77 77 0");
+        folder.write(&format!("proc/77/task/{id}/stat"), stat);
+        folder.write(&format!("proc/77/task/{id}/schedstat"), schedstat);
+    };
+    let ran = |it: u64| format!("{it} 1000 7\n");
+    let waited = |it: u64| format!("5 {it} 7\n");
+    let of = |then: (&str, &str), now: (&str, &str)| {
+        let host = Host::at(folder.folder());
+        let target = Some("127.0.0.1:5353".parse().unwrap());
+        thread(77, then.0, then.1);
+        let before = host.cpu_reading(target);
+        thread(77, now.0, now.1);
+        let used = before.until(&host.cpu_reading(target), &[]);
+        let waited_ns = used.target_wait_ns.unwrap();
+        let is_waiting = used.target_threads_waiting == Some(1);
+        assert_eq!(is_waiting, waited_ns > 0);
+        (waited_ns, used.wall_ns)
+    };
+    let begin = ran(5);
+    // Asleep, running all the time, and woken since.
+    for (before, now, after) in [("S", "S", 5), ("R", "R", 9), ("S", "R", 5)] {
+        assert_eq!(of((before, &begin), (now, &ran(after))).0, 0, "{now}");
+    }
+    // Waiting all the time; the kernel moved the second one to another CPU meanwhile.
+    for now in [1000, 1003] {
+        let (waited_ns, wall_ns) = of(("R", &begin), ("R", &waited(now)));
+        assert_eq!(waited_ns, wall_ns);
+    }
+    // A wait that began before.
+    let (waited_ns, wall_ns) = of(("R", &begin), ("S", "6 900000000000 8\n"));
+    assert_eq!(waited_ns, wall_ns);
+}
+
+#[test]
 fn agents_are_this_program_and_not_other_processes() {
     let folder = Folder::with(
         "host-agents",

@@ -50,13 +50,36 @@ pub(super) struct Process {
 #[derive(Clone, Debug, Default)]
 struct Target {
     pids: Vec<u32>,
-    /// For how long each of its threads was ready to run but waited for a CPU; none if this kernel
-    /// does not tell.
-    waited_ns: BTreeMap<u32, u64>,
+    /// Its threads; none if this kernel does not tell when they run.
+    threads: BTreeMap<u32, Thread>,
     /// Datagrams that each of its UDP sockets, by inode, had no room for.
     drops: Option<BTreeMap<u64, u64>>,
     /// What its CPU quota has counted.
     quota: Option<QuotaUse>,
+}
+
+/// A thread as /proc/PID/task/TID/schedstat has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Thread {
+    ran_ns: u64,
+    /// How long it was ready to run but waited for a CPU, each time until it ran.
+    waited_ns: u64,
+    turns: u64,
+    /// It is ready to run, or runs.
+    is_ready: bool,
+}
+
+impl Thread {
+    /// How long it waited since `then`, `wall_ns` ago, at least. The kernel adds a wait when it is
+    /// over: a thread that was ready and is, and has not run since, has waited all the time. Of
+    /// one that was woken since and has not run yet, it is unknown when.
+    fn waited_since(&self, then: &Thread, wall_ns: u64) -> u64 {
+        let has_run = (self.ran_ns, self.turns) != (then.ran_ns, then.turns);
+        match self.is_ready && then.is_ready && !has_run {
+            true => wall_ns,
+            false => (self.waited_ns.saturating_sub(then.waited_ns)).min(wall_ns),
+        }
+    }
 }
 
 /// Whose the CPU time of this host is while a run lasts.
@@ -163,7 +186,7 @@ impl Host {
 
     fn target_of(&self, pids: Vec<u32>) -> Target {
         Target {
-            waited_ns: pids.iter().flat_map(|pid| self.waited_ns(*pid)).collect(),
+            threads: pids.iter().flat_map(|pid| self.threads(*pid)).collect(),
             quota: pids.iter().find_map(|pid| self.quota(*pid)),
             pids,
             drops: None,
@@ -197,14 +220,25 @@ impl Host {
         })
     }
 
-    /// For how long each thread of a process was ready to run but waited for a CPU.
-    fn waited_ns(&self, pid: u32) -> Vec<(u32, u64)> {
+    fn threads(&self, pid: u32) -> Vec<(u32, Thread)> {
         let folder = format!("proc/{pid}/task");
-        let threads = self.names(&folder).into_iter();
-        let each = threads.filter_map(|thread| {
-            let text = self.text(&format!("{folder}/{thread}/schedstat"))?;
-            let waited_ns = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-            Some((thread.parse().ok()?, waited_ns))
+        let names = self.names(&folder).into_iter();
+        let each = names.filter_map(|name| {
+            let text = self.text(&format!("{folder}/{name}/schedstat"))?;
+            let cells = text.split_ascii_whitespace();
+            let cells: Vec<u64> = cells.map_while(|it| it.parse().ok()).collect();
+            let [ran_ns, waited_ns, turns, ..] = *cells.as_slice() else {
+                return None;
+            };
+            let stat = self.text(&format!("{folder}/{name}/stat"));
+            let is_ready = stat.as_deref().and_then(state_of) == Some("R");
+            let thread = Thread {
+                ran_ns,
+                waited_ns,
+                turns,
+                is_ready,
+            };
+            Some((name.parse().ok()?, thread))
         });
         each.collect()
     }
@@ -234,11 +268,12 @@ impl CpuReading {
             let used = process
                 .ticks
                 .saturating_sub(before.map_or(0, |it| it.ticks));
-            if roots.contains(pid) || later.is_descendant(*pid, &roots) {
+            // This program starts the server of a cell itself.
+            if target.is_some_and(|target| target.pids.contains(pid)) {
+                target_ticks += used;
+            } else if roots.contains(pid) || later.is_descendant(*pid, &roots) {
                 let ended = before.map_or(0, |it| it.children_ticks);
                 own_ticks += used + process.children_ticks.saturating_sub(ended);
-            } else if target.is_some_and(|target| target.pids.contains(pid)) {
-                target_ticks += used;
             } else if process.parent == KERNEL_THREADS {
                 kernel_ticks += used;
             } else {
@@ -254,13 +289,16 @@ impl CpuReading {
         others.retain(|it| it.cpu_ns as f64 >= NAMED_MIN * wall_ns as f64);
         others.truncate(NAMED_MAX);
         let busy = later.busy_ticks.saturating_sub(self.busy_ticks);
+        let waits = later.target_waits_since(self, wall_ns);
+        let waited = |waits: &Vec<u64>| waits.iter().filter(|it| **it > 0).count() as u64;
         let known = own_ticks + target_ticks + kernel_ticks;
         CpuUse {
             wall_ns,
             own_ns: own_ticks * TICK_NS,
             is_target_here: later.target.is_some(),
             target_ns: target.map(|_| target_ticks * TICK_NS),
-            target_wait_ns: later.target_waited_since(self),
+            target_wait_ns: waits.as_ref().map(|it| it.iter().sum()),
+            target_threads_waiting: waits.as_ref().map(waited),
             target_udp_drops: later.drops_since(self),
             target_quota: later.quota_since(self),
             // Sums of virtual machines lag behind at times; what was found was used.
@@ -270,12 +308,16 @@ impl CpuReading {
         }
     }
 
-    /// For how long the target's threads waited for a CPU since then: those that are there, so that
-    /// one that has ended takes nothing from the others. None if it is not told.
-    fn target_waited_since(&self, before: &CpuReading) -> Option<u64> {
+    /// For how long each of the target's threads waited for a CPU since then: those that are there,
+    /// so that one that has ended takes nothing from the others. None if it is not told.
+    fn target_waits_since(&self, before: &CpuReading, wall_ns: u64) -> Option<Vec<u64>> {
         let (now, then) = (self.target.as_ref()?, before.target.as_ref()?);
-        let are_told = !now.waited_ns.is_empty() && !then.waited_ns.is_empty();
-        are_told.then(|| growth(&now.waited_ns, &then.waited_ns))
+        let are_told = !now.threads.is_empty() && !then.threads.is_empty();
+        let of_one = |(id, thread): (&u32, &Thread)| match then.threads.get(id) {
+            Some(earlier) => thread.waited_since(earlier, wall_ns),
+            None => thread.waited_ns,
+        };
+        are_told.then(|| now.threads.iter().map(of_one).collect())
     }
 
     /// Datagrams that the target's UDP sockets had no room for since then; none without such
@@ -337,6 +379,11 @@ pub(super) fn parse_busy(stat: &str) -> (u64, u64) {
         [user, nice, system, _, _, _, _, stolen, ..] => (user + nice + system + stolen, *stolen),
         _ => (0, 0),
     }
+}
+
+/// The state in a /proc/PID/stat or that of a thread: R is ready to run or runs.
+fn state_of(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().next()
 }
 
 /// /proc/PID/stat. The name is in parentheses, and may contain anything.

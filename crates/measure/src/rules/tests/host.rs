@@ -14,6 +14,7 @@ fn starved(waited: f64, others: f64) -> RunRecord {
         is_target_here: true,
         target_ns: Some(seconds(0.6)),
         target_wait_ns: Some(seconds(waited)),
+        target_threads_waiting: None,
         target_udp_drops: None,
         target_quota: None,
         others_ns: seconds(others),
