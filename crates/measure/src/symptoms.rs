@@ -190,6 +190,8 @@ symptoms! {
     rules_broken: RulesBroken = connections::rules_broken, much if RulesBroken::are_cause;
     /// Responses ceased after latency had grown to half of the timeout, and came late from then on.
     timeout_outgrown: TimeoutOutgrown = losses::timeout_outgrown;
+    /// The same of a target that was kept from its CPU, and waited for it longer than it ran.
+    starved_queue: StarvedQueue = host::starved_queue;
     /// A span without usable responses that began at the target. Much: 1 % of the time, or 0.1 %
     /// of the queries.
     outages_of_target: OutagesOfTarget = losses::outages_of_target,
@@ -254,7 +256,8 @@ symptoms! {
     ports_recycled: PortsRecycled = generator::ports_recycled;
     /// The target is on this host and waited for a CPU 5 % of the time, while other processes than
     /// the generator and servers behind the target used CPUs: 0.1 or more, and a quarter of what
-    /// the target waited.
+    /// the target waited, or it waited twice as long as its threads can have waited for each other
+    /// and for the generator.
     target_starved: TargetStarved = host::target_starved;
     /// A worker used 90 % of its CPU, without harm that shows.
     busy_worker: BusyWorker = generator::busy_worker;

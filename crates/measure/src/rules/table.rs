@@ -182,8 +182,11 @@ static OUTAGES: &[Rule] = rules! {
         does_not_know("what the target would have answered meanwhile");
     "outage of the network" says(losses::outages_of_network) if [OutagesOfNetwork] => Network,
         in_every_verdict(), does_not_know("where on this host or beyond it the route ended");
+    "queue of a target kept from its CPU" says(host::target_starved)
+        if [StarvedQueue] => Generator, does_not_know("what the target does with all of its CPUs");
     "queue outgrew the timeout" says(losses::timeout_outgrown) if [TimeoutOutgrown] => Server,
-        in_every_verdict(), does_not_know("what in the target was short: observe it");
+        unless(&[StarvedQueue]), in_every_verdict(),
+        does_not_know("what in the target was short: observe it");
     "outage with rejections" says(path::rejections) if [OutagesOfTarget, RejectedOutages]
         => Network, in_every_verdict(),
         silent_if(&[RulesBroken, TimeoutOutgrown, AttemptsTurnedAway, GapsUnfilled]),

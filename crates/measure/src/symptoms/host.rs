@@ -8,7 +8,7 @@ use super::generator::worst_agents;
 use super::losses::LOSS_MAX;
 use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
-use crate::facts::QuotaUse;
+use crate::facts::{CpuUse, QuotaUse};
 use crate::interval::per;
 use crate::record::RunRecord;
 use crate::scenario::Transport;
@@ -25,8 +25,10 @@ const TARGET_WAITED: f64 = 0.05;
 const MOSTLY_STOPPED: f64 = 0.5;
 /// Others that use fewer CPUs hardly keep anything waiting.
 const OTHERS_MIN: f64 = 0.1;
-/// Others that use less than this share of what the target waited are not why it did.
+/// Others that use less than this share of what the target waited are not why it did...
 const OTHERS_OF_WAITED: f64 = 0.25;
+/// ... unless it waited that many times as long as its threads can have waited for each other.
+const BEYOND_OWN: f64 = 2.0;
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
 
@@ -178,11 +180,39 @@ pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<T
     let waited = per(waited_ns as f64, host.wall_ns as f64);
     let others = host.others_cpus();
     // Threads of a busy target also wait for each other, and for the generator.
-    let are_cause = others >= OTHERS_MIN && others >= OTHERS_OF_WAITED * waited;
+    let explain = others >= OTHERS_OF_WAITED * waited
+        || (!figures.record.self_test && waited_beyond_own(&host, waited));
+    let are_cause = others >= OTHERS_MIN && explain;
     (waited >= least && are_cause).then(|| TargetStarved {
         waited,
         others: host.others_text(),
     })
+}
+
+/// True if the target waited much longer than its threads could wait for each other and for the
+/// generator, each of them for as long as any of these ran, and not for longer than the others ran.
+fn waited_beyond_own(host: &CpuUse, waited: f64) -> bool {
+    let seconds = |ns: u64| per(ns as f64, host.wall_ns as f64);
+    // A quota stops all threads, whoever runs.
+    let is_stopped = host.target_quota.is_some_and(|it| it.throttled > 0);
+    let (Some(threads), Some(target_ns)) = (host.target_threads_waiting, host.target_ns) else {
+        return false;
+    };
+    let by_own = threads as f64 * seconds(target_ns + host.own_ns);
+    let by_others = threads as f64 * host.others_cpus();
+    !is_stopped && waited >= BEYOND_OWN * by_own && waited <= 2.0 * by_others
+}
+
+/// Queries queued at a target that waited for CPUs of others longer than it ran, until none was
+/// answered in time.
+pub(crate) struct StarvedQueue;
+
+pub(super) fn starved_queue(figures: &Figures<'_>) -> Option<StarvedQueue> {
+    super::losses::timeout_outgrown(figures)?;
+    let waited = target_starved(figures)?.waited;
+    let host = figures.record.host_use.as_ref()?;
+    let ran = per(host.target_ns? as f64, host.wall_ns as f64);
+    (waited >= ran).then_some(StarvedQueue)
 }
 
 impl RunRecord {

@@ -5,7 +5,7 @@ use crate::rules::situations::*;
 use crate::timeline::Bin;
 
 /// A target on this host that others kept waiting for a CPU.
-fn starved(waited: f64, others: f64) -> RunRecord {
+pub(super) fn starved(waited: f64, others: f64) -> RunRecord {
     let mut record = saturated();
     let seconds = |of: f64| (of * 10.0 * SECOND as f64) as u64;
     record.host_use = Some(CpuUse {
@@ -41,6 +41,38 @@ fn a_target_that_other_processes_kept_from_its_cpu_is_the_hosts_limit() {
     in_time.host_use = starved(0.4, 0.98).host_use;
     assert_eq!(judge(&in_time).limit, Limit::Rate);
     assert!(found_on(&in_time, "target's CPU").is_some());
+}
+
+#[test]
+fn many_threads_wait_for_others_longer_than_for_each_other() {
+    // 16 threads, and how many CPUs they, the generator and others used.
+    let of_threads = |target: f64, own: f64, others: f64| {
+        let mut record = starved(14.0, others);
+        let host = record.host_use.as_mut().unwrap();
+        host.target_threads_waiting = Some(16);
+        host.target_ns = Some((target * 1e10) as u64);
+        host.own_ns = (own * 1e10) as u64;
+        record
+    };
+    let evidence = "the target on this host waited for a CPU 14.00 s in each second";
+    let idle = of_threads(0.2, 0.23, 1.9);
+    judged(&idle, Limit::Generator, evidence, "taskset");
+    // They may have waited for each other or for the generator, and longer than others ran.
+    for (target, own, others) in [(0.2, 0.24, 1.9), (0.24, 0.2, 1.9), (0.2, 0.2, 0.43)] {
+        let busy = of_threads(target, own, others);
+        assert_eq!(judge(&busy).limit, Limit::Server, "{target} {own} {others}");
+    }
+    let mut unknown = of_threads(0.2, 0.2, 1.9);
+    unknown.host_use.as_mut().unwrap().target_threads_waiting = None;
+    assert_eq!(judge(&unknown).limit, Limit::Server);
+    // Its quota stops all of its threads at once.
+    let mut stopped = of_threads(0.2, 0.2, 1.9);
+    stopped.host_use.as_mut().unwrap().target_quota = Some(QuotaUse {
+        periods: 100,
+        throttled: 60,
+        throttled_ns: 600 * MS,
+    });
+    assert_eq!(judge(&stopped).limit, Limit::Server);
 }
 
 #[test]
