@@ -1,7 +1,8 @@
 //! Cases of one test, which share what is expensive to start. Each runs whatever became of those
 //! before it. If the test is run again, only the cases that failed are.
 
-use std::collections::BTreeSet;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ pub struct Cases {
     /// All of them, unless the test is run again.
     only: Option<BTreeSet<String>>,
     ran: Mutex<BTreeSet<String>>,
-    failed: Mutex<BTreeSet<String>>,
+    /// With the messages of their panics.
+    failed: Mutex<BTreeMap<String, String>>,
 }
 
 impl Cases {
@@ -41,18 +43,21 @@ impl Cases {
         }
     }
 
-    /// Runs a case; its panic fails the test at the end.
-    pub fn run(&self, name: &str, case: impl FnOnce()) {
+    /// Runs a case, and returns what it does; its panic fails the test at the end.
+    pub fn run<R>(&self, name: &str, case: impl FnOnce() -> R) -> Option<R> {
         if self.only.as_ref().is_some_and(|only| !only.contains(name)) {
-            return;
+            return None;
         }
         eprintln!("case {name}");
         self.ran.lock().unwrap().insert(name.to_owned());
         // Cases that run beside this one print where its panic is found.
-        if panic::catch_unwind(AssertUnwindSafe(case)).is_err() {
-            eprintln!("case failed: {name}");
-            self.failed.lock().unwrap().insert(name.to_owned());
-        }
+        panic::catch_unwind(AssertUnwindSafe(case))
+            .map_err(|panic| {
+                eprintln!("case failed: {name}");
+                let mut failed = self.failed.lock().unwrap();
+                failed.insert(name.to_owned(), message(&*panic));
+            })
+            .ok()
     }
 
     /// Ends the test.
@@ -69,12 +74,21 @@ impl Cases {
         if failed.is_empty() {
             return;
         }
-        let names: Vec<String> = failed.into_iter().collect();
         if let Some(file) = self.file {
+            let names: Vec<&str> = failed.keys().map(String::as_str).collect();
             fs::write(file, names.join("\n")).unwrap();
         }
-        panic!("{} cases failed:\n{}", names.len(), names.join("\n"));
+        let each = failed.iter().map(|(name, said)| format!("{name}: {said}"));
+        let each: Vec<String> = each.collect();
+        panic!("cases failed ({}):\n{}", each.len(), each.join("\n"));
     }
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let fixed = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
+    text.or(fixed).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -96,9 +110,12 @@ mod tests {
             });
             cases.run("two", || {
                 runs.fetch_add(10, Ordering::SeqCst);
-                assert!(!second_fails);
+                assert!(!second_fails, "it is wrong");
             });
-            panic::catch_unwind(|| cases.end()).is_ok()
+            let ended = panic::catch_unwind(|| cases.end());
+            ended
+                .map_err(|it| assert_eq!(message(&*it), "cases failed (1):\ntwo: it is wrong"))
+                .is_ok()
         };
         for (second_fails, is_passed, ran) in [
             (true, false, 11),
