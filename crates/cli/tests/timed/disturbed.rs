@@ -10,7 +10,6 @@ use std::time::Duration;
 use measure::Limit;
 use measure::capacity::{Capacity, EndedBy};
 
-use testing::program::Running;
 use testing::quiet::Quiet;
 use testing::timed::{Attempt, on_quiet_host};
 
@@ -43,11 +42,25 @@ fn pinned(index: usize) -> Command {
     command
 }
 
-/// A program that uses up a CPU.
-pub(crate) fn hog(index: usize) -> Running {
-    let mut command = pinned(index);
-    command.args(["sh", "-c", "while :; do :; done"]);
-    Running(command.stdin(Stdio::null()).spawn().unwrap())
+/// A program that uses up a CPU. It is no descendant of this process, which would have its CPU
+/// time counted as the generator's own.
+pub(crate) struct Hog(String);
+
+impl Hog {
+    pub(crate) fn begin(index: usize) -> Hog {
+        let mut command = pinned(index);
+        // Bounded, should this process be killed.
+        let script = "timeout 600 sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $!";
+        let output = command.args(["sh", "-c", script]).output().unwrap();
+        Hog(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        // One that cannot be killed has ended by itself.
+        let _ = Command::new("kill").arg(&self.0).status();
+    }
 }
 
 /// The search, pinned, with its output piped.
@@ -133,7 +146,7 @@ fn stall(child: impl Fn(&str), end: &Receiver<()>, seed: u64) {
 #[test]
 fn hog_on_the_generators_core_makes_no_limit_of_the_server() {
     let responder = responder();
-    let _hog = hog(0);
+    let _hog = Hog::begin(0);
     check(|| {
         let capacity = found(search(&responder));
         assert!(capacity.before.as_ref().unwrap().wall_ns > 0);
@@ -144,7 +157,7 @@ fn hog_on_the_generators_core_makes_no_limit_of_the_server() {
 #[test]
 fn hog_on_the_servers_core_makes_no_limit_of_the_server() {
     let responder = responder();
-    let _hog = hog(1);
+    let _hog = Hog::begin(1);
     check(|| {
         let capacity = found(search(&responder));
         // From the second trial on the server is known, and told apart from what disturbs it.
@@ -159,7 +172,7 @@ fn hog_on_the_servers_core_makes_no_limit_of_the_server() {
 #[test]
 fn hogs_on_both_cores_make_no_limit_of_the_server() {
     let responder = responder();
-    let _hogs = [hog(0), hog(1)];
+    let _hogs = [Hog::begin(0), Hog::begin(1)];
     check(|| found(search(&responder)));
 }
 

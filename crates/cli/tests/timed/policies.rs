@@ -7,12 +7,15 @@
 //! name contains one of the texts, and prints each verdict. A row meets one disturbance, and all of
 //! them with `DISTURBED=all`.
 
+use std::sync::Barrier;
+use std::sync::atomic::AtomicUsize;
+use std::thread;
+
+use testing::cases::Cases;
 use testing::quiet::Quiet;
 use testing::timed::{self, Attempt};
 
-use crate::disturbed::hog;
-
-use equipment::{Disturbed, Row, Run, at_once};
+use equipment::{Disturbed, Row, Run, Started, at_once, taken};
 
 mod equipment;
 mod table;
@@ -26,7 +29,7 @@ const DISTURBED_ROWS: usize = 5;
 fn check_quiet(row: &Row) {
     let check = |run: &Run, name: &str| {
         timed::on_quiet_host(Quiet::VERDICT, || {
-            let ran = run.run(None);
+            let ran = run.run(&run.server.start(None), None);
             let disturbance = ran.disturbance();
             // What others do meanwhile excuses what a hog of ours does.
             let disturbed = disturbance.beyond(Quiet::VERDICT);
@@ -43,11 +46,6 @@ fn check_quiet(row: &Row) {
     }
 }
 
-fn check_disturbed(row: &Row, disturbed: Disturbed) {
-    let ran = row.run.run(Some(disturbed));
-    row.run.check_cause(row.name, &ran, Some(disturbed));
-}
-
 /// The rows that are asked for.
 fn rows(all: Vec<Row>) -> Vec<Row> {
     let part = std::env::var("POLICY").unwrap_or_default();
@@ -60,14 +58,20 @@ fn rows(all: Vec<Row>) -> Vec<Row> {
 fn verdicts_name_the_policy_on_a_quiet_host() {
     let (alone, beside): (Vec<Row>, Vec<Row>) =
         rows(table::all()).into_iter().partition(|row| row.is_busy);
-    at_once(&beside, QUIET_ROWS, check_quiet);
-    at_once(&alone, 1, check_quiet);
+    let cases = Cases::begin();
+    let check = |row: &Row| {
+        cases.run(row.name, || check_quiet(row));
+    };
+    at_once(&beside, QUIET_ROWS, check);
+    at_once(&alone, 1, check);
+    cases.end();
 }
 
 #[test]
 fn verdicts_name_no_wrong_cause_on_a_disturbed_host() {
     let rows = rows(table::all());
     let each = Disturbed::ALL;
+    let cases = Cases::begin();
     for (turn, disturbed) in each.into_iter().enumerate() {
         let (skipped, step) = match std::env::var_os("DISTURBED") {
             Some(_) => (0, 1),
@@ -83,12 +87,38 @@ fn verdicts_name_no_wrong_cause_on_a_disturbed_host() {
         if disturbed == Disturbed::Stop {
             of_turn.extend(of_quota);
         }
-        let _hogs = match disturbed {
-            Disturbed::Hogs(cpus) => cpus.iter().map(|cpu| hog(*cpu)).collect(),
-            Disturbed::Stop | Disturbed::Quota => Vec::new(),
-        };
-        at_once(&of_turn, DISTURBED_ROWS, |row| {
-            check_disturbed(row, disturbed);
-        });
+        check_disturbed(&of_turn, disturbed, &cases);
     }
+    cases.end();
+}
+
+/// Checks rows, of which all servers start first: a start may take any time beside hogs.
+fn check_disturbed(rows: &[Row], disturbed: Disturbed, cases: &Cases) {
+    let next = AtomicUsize::new(0);
+    // All servers have started, and then the hogs.
+    let barrier = Barrier::new(DISTURBED_ROWS + 1);
+    // Servers end with the thread that started them.
+    let work = || {
+        let started: Vec<(&Row, Started)> = taken(rows, &next)
+            .filter_map(|row| {
+                let start = || row.run.server.start(Some(disturbed));
+                Some((row, cases.run(row.name, start)?))
+            })
+            .collect();
+        barrier.wait();
+        barrier.wait();
+        for (row, started) in &started {
+            cases.run(row.name, || {
+                let ran = row.run.run(started, Some(disturbed));
+                row.run.check_cause(row.name, &ran, Some(disturbed));
+            });
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..DISTURBED_ROWS).map(|_| scope.spawn(work)).collect();
+        barrier.wait();
+        let _hogs = disturbed.hogs();
+        barrier.wait();
+        threads.into_iter().for_each(|it| it.join().unwrap());
+    });
 }

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use lab::target::{Cell, Product, RunningServer, Zone, products};
@@ -17,6 +16,7 @@ use testing::folder::Folder;
 use testing::ports::Listener;
 
 use crate::bench::{Load, Ran, Responder, ms};
+use crate::disturbed::Hog;
 use crate::situations::signal;
 
 /// What is asked of a server, and what the verdict may be.
@@ -76,7 +76,7 @@ pub(super) enum Upstream {
 }
 
 /// What keeps a server running while its `RunningServer` lives.
-struct Started {
+pub(super) struct Started {
     server: RunningServer,
     _upstream: (Option<Responder>, Option<Listener>),
 }
@@ -122,7 +122,7 @@ impl Server {
         self
     }
 
-    fn start(&self, disturbed: Option<Disturbed>) -> Started {
+    pub(super) fn start(&self, disturbed: Option<Disturbed>) -> Started {
         let responder = match self.upstream {
             Upstream::Slow(delay_ms) => Some(Responder::start(|config| {
                 config.behaviour.delay = Delay::Constant(ms(delay_ms));
@@ -251,6 +251,14 @@ impl Disturbed {
         Disturbed::Hogs(&[1]),
     ];
 
+    /// They run as long as these are there.
+    pub(super) fn hogs(self) -> Vec<Hog> {
+        match self {
+            Disturbed::Hogs(cpus) => cpus.iter().map(|cpu| Hog::begin(*cpu)).collect(),
+            Disturbed::Stop | Disturbed::Quota => Vec::new(),
+        }
+    }
+
     /// Words of the deciding evidence with which the server is the limit because of it. Of a host
     /// whose CPUs others use up, the server is not.
     fn decides(self) -> &'static [&'static str] {
@@ -296,9 +304,11 @@ impl Disturbed {
 }
 
 impl Run {
-    pub(super) fn run(&self, disturbed: Option<Disturbed>) -> Ran {
-        let started = self.server.start(disturbed);
+    pub(super) fn run(&self, started: &Started, disturbed: Option<Disturbed>) -> Ran {
         let server = &started.server;
+        // A zombie has none.
+        let program = fs::read_link(format!("/proc/{}/exe", server.process_id()));
+        assert!(program.is_ok(), "the server has ended");
         let mut load = (self.load)();
         if let Some(ca_pem) = server.ca_pem() {
             load = load.ca_pem(ca_pem);
@@ -375,21 +385,17 @@ fn family(process: u32) -> Vec<u32> {
     children.flat_map(family).chain([process]).collect()
 }
 
-/// Checks this number of rows at a time; fails after all of them if one failed.
+/// Checks this number of rows at a time.
 pub(super) fn at_once(rows: &[Row], count: usize, check: impl Fn(&Row) + Sync) {
     let next = AtomicUsize::new(0);
-    let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..count {
-            scope.spawn(|| {
-                while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if catch_unwind(AssertUnwindSafe(|| check(row))).is_err() {
-                        failed.lock().unwrap().push(row.name);
-                    }
-                }
-            });
+            scope.spawn(|| taken(rows, &next).for_each(&check));
         }
     });
-    let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "wrong verdicts: {failed:#?}");
+}
+
+/// The rows that this thread takes of all, one after the other.
+pub(super) fn taken<'a>(rows: &'a [Row], next: &'a AtomicUsize) -> impl Iterator<Item = &'a Row> {
+    std::iter::from_fn(|| rows.get(next.fetch_add(1, Ordering::Relaxed)))
 }
