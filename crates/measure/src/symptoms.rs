@@ -256,8 +256,9 @@ symptoms! {
     ports_recycled: PortsRecycled = generator::ports_recycled;
     /// The target is on this host and waited for a CPU 5 % of the time, while other processes than
     /// the generator and servers behind the target used CPUs: 0.1 or more, and a quarter of what
-    /// the target waited, or it waited twice as long as its threads can have waited for each other
-    /// and for the generator.
+    /// the target waited; or no quota stopped it, and it waited at least twice as long as its
+    /// threads can have waited for each other and for the generator, and at most twice as long as
+    /// for the others.
     target_starved: TargetStarved = host::target_starved;
     /// A worker used 90 % of its CPU, without harm that shows.
     busy_worker: BusyWorker = generator::busy_worker;

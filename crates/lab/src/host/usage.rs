@@ -58,7 +58,7 @@ struct Target {
     quota: Option<QuotaUse>,
 }
 
-/// A thread as /proc/PID/task/TID/schedstat has it.
+/// A thread as schedstat and stat in /proc/PID/task/TID have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Thread {
     ran_ns: u64,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Figures;
 use super::connections::{SYN_AGAIN_NS, number_in};
 use super::generator::worst_agents;
-use super::losses::LOSS_MAX;
+use super::losses::{LOSS_MAX, timeout_outgrown};
 use super::{service, significance};
 use crate::doctor::STEAL_WARNING;
 use crate::facts::{CpuUse, QuotaUse};
@@ -27,8 +27,10 @@ const MOSTLY_STOPPED: f64 = 0.5;
 const OTHERS_MIN: f64 = 0.1;
 /// Others that use less than this share of what the target waited are not why it did...
 const OTHERS_OF_WAITED: f64 = 0.25;
-/// ... unless it waited that many times as long as its threads can have waited for each other.
+/// ... unless it waited that many times as long as its threads can have waited for each other...
 const BEYOND_OWN: f64 = 2.0;
+/// ... and at most that many times as long as they can have waited for the others.
+const BY_OTHERS_MAX: f64 = 2.0;
 /// Losses below this share of the queries sent are not worth a verdict.
 const LOSS_MIN: f64 = 0.0001;
 
@@ -189,8 +191,9 @@ pub(crate) fn target_starved_from(figures: &Figures<'_>, least: f64) -> Option<T
     })
 }
 
-/// True if the target waited much longer than its threads could wait for each other and for the
-/// generator, each of them for as long as any of these ran, and not for longer than the others ran.
+/// True if the target waited much longer than its threads can have waited for each other and for
+/// the generator, and not much longer than for the others: each thread for as long as any of these
+/// ran.
 fn waited_beyond_own(host: &CpuUse, waited: f64) -> bool {
     let seconds = |ns: u64| per(ns as f64, host.wall_ns as f64);
     // A quota stops all threads, whoever runs.
@@ -200,7 +203,7 @@ fn waited_beyond_own(host: &CpuUse, waited: f64) -> bool {
     };
     let by_own = threads as f64 * seconds(target_ns + host.own_ns);
     let by_others = threads as f64 * host.others_cpus();
-    !is_stopped && waited >= BEYOND_OWN * by_own && waited <= 2.0 * by_others
+    !is_stopped && waited >= BEYOND_OWN * by_own && waited <= BY_OTHERS_MAX * by_others
 }
 
 /// Queries queued at a target that waited for CPUs of others longer than it ran, until none was
@@ -208,7 +211,7 @@ fn waited_beyond_own(host: &CpuUse, waited: f64) -> bool {
 pub(crate) struct StarvedQueue;
 
 pub(super) fn starved_queue(figures: &Figures<'_>) -> Option<StarvedQueue> {
-    super::losses::timeout_outgrown(figures)?;
+    timeout_outgrown(figures)?;
     let waited = target_starved(figures)?.waited;
     let host = figures.record.host_use.as_ref()?;
     let ran = per(host.target_ns? as f64, host.wall_ns as f64);
